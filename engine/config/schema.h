@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -375,6 +376,13 @@ Entries foreign_table(Items... items) {
   entries.reserve(sizeof...(Items));
   (entries.push_back(std::move(items.entry)), ...);
   return entries;
+}
+
+/// The entries of all `parts`, one table.
+inline Entries joined(std::initializer_list<Entries> parts) {
+  Entries all;
+  for (const Entries& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
 }
 
 /// The entries of some fields of section S, with their defaults.

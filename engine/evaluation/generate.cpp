@@ -105,15 +105,42 @@ void reorder(nn::DecodeCache& cache, const std::vector<int64_t>& parents) {
       if (kept->defined()) *kept = at::index_select(*kept, 0, index.to(kept->device()));
 }
 
+struct NextBeams {
+  std::vector<int64_t> tokens, parents;  // of each beam: its new token, and the beam that it continues
+  bool going = false;
+};
+/// Continues the beams of all `searches` by `logits`. `prompts`: of each beam, for the repetition penalty.
+NextBeams advance(std::vector<BeamSearch>& searches, const at::Tensor& logits, const Generation& options,
+                  const Texts& prompts) {
+  const int64_t count = options.beams.count, vocabulary = logits.size(1);
+  const double penalty = options.sampling.repetition_penalty;
+  const at::Tensor scores = at::log_softmax(logits.to(at::kCPU, at::kFloat), -1).contiguous();
+  NextBeams next;
+  for (size_t s = 0; s < searches.size(); ++s) {
+    BeamSearch& one = searches[s];
+    const int64_t first = static_cast<int64_t>(s) * count;
+    float* const rows = scores.data_ptr<float>() + first * vocabulary;
+    for (int64_t beam = 0; beam < count && penalty != 1; ++beam) {
+      std::vector<int64_t> seen = prompts.seen().at(static_cast<size_t>(first + beam));
+      seen.insert(seen.end(), one.tokens(beam).begin(), one.tokens(beam).end());
+      penalize(rows + beam * vocabulary, seen, penalty);
+    }
+    for (const BeamSearch::Step& step : one.advance(rows, vocabulary)) {
+      next.parents.push_back(first + step.beam);
+      next.tokens.push_back(step.token);
+    }
+    next.going = next.going || !one.is_done();
+  }
+  return next;
+}
+
 /// As generate(), for several beams.
 std::vector<std::vector<int64_t>> search(parallel::ParallelModel& model, const models::Batch& batch,
                                          const nn::Pass& pass, const Generation& options) {
-  const int64_t count = options.beams.count, samples = batch.source->samples();
-  const double penalty = options.sampling.repetition_penalty;
   const BeamSearch fresh(options.beams, options.end_tokens.empty() ? model.model().end_tokens() : options.end_tokens,
                          options.max_new_tokens);
-  std::vector<BeamSearch> searches(static_cast<size_t>(samples), fresh);
-  const models::Batch each = repeated(batch, count);
+  std::vector<BeamSearch> searches(static_cast<size_t>(batch.source->samples()), fresh);
+  const models::Batch each = repeated(batch, options.beams.count);
   Texts prompts(each, model.model(), options);
   nn::DecodeCache cache;
   cache.capacity = options.max_new_tokens;
@@ -121,30 +148,13 @@ std::vector<std::vector<int64_t>> search(parallel::ParallelModel& model, const m
     at::Tensor tokens = model.model().begin_decoding(
         models::with_virtual_tokens(each, model.model().virtual_tokens()), decoding, cache);
     prompts.begin(tokens, model.model());
-    for (bool going = samples > 0 && options.max_new_tokens > 0; going;) {
+    for (bool going = !searches.empty() && options.max_new_tokens > 0; going;) {
       const at::Tensor logits = model.decode(tokens, decoding);
       require(logits.defined(), "beam search on a stage of a pipeline");
-      at::Tensor scores =
-          at::log_softmax(model.model().all_logits(logits).to(at::kCPU, at::kFloat), -1).contiguous();
-      const int64_t vocabulary = scores.size(1);
-      std::vector<int64_t> next, parents;
-      going = false;
-      for (int64_t s = 0; s < samples; ++s) {
-        BeamSearch& one = searches[static_cast<size_t>(s)];
-        float* const first = scores.data_ptr<float>() + s * count * vocabulary;
-        for (int64_t beam = 0; beam < count && penalty != 1; ++beam) {
-          std::vector<int64_t> seen = prompts.seen().at(static_cast<size_t>(s * count + beam));
-          seen.insert(seen.end(), one.tokens(beam).begin(), one.tokens(beam).end());
-          penalize(first + beam * vocabulary, seen, penalty);
-        }
-        for (const BeamSearch::Step& step : one.advance(first, vocabulary)) {
-          parents.push_back(s * count + step.beam);
-          next.push_back(step.token);
-        }
-        going = going || !one.is_done();
-      }
-      reorder(cache, parents);
-      tokens = at::tensor(next, at::kLong).to(tokens.device());
+      const NextBeams next = advance(searches, model.model().all_logits(logits), options, prompts);
+      reorder(cache, next.parents);
+      tokens = at::tensor(next.tokens, at::kLong).to(tokens.device());
+      going = next.going;
     }
   });
   std::vector<std::vector<int64_t>> texts;

@@ -169,7 +169,7 @@ void Leader::give_up() {
                        "--master_addr and --master_port; a firewall must let port {} through",
                        listed(missing()), own_.machines, endpoint_text(appointment_.host, appointment_.port),
                        seconds(appointment_.patience),
-                       is_elastic() ? fmt::format(", and the run needs at least {} machines", least) : "",
+                       appointment_.is_elastic() ? fmt::format(", and the run needs at least {} machines", least) : "",
                        missing().size() == 1 ? "it" : "them", appointment_.port));
 }
 
@@ -377,7 +377,7 @@ void Leader::dismiss() {
 /// Ends the meeting if this machine is needed and can't return.
 void Leader::lose(const Visitor& visitor) {
   const bool meets = phase_ == Phase::kMeeting || phase_ == Phase::kFirstMeeting;
-  if (!meets || appointment_.starter.empty() || is_elastic() || !visitor.line.closed_by_peer()) return;
+  if (!meets || appointment_.starter.empty() || appointment_.is_elastic() || !visitor.line.closed_by_peer()) return;
   call_off(kPeerFailure, fmt::format("{} was lost before all machines had connected: {}\n  {} does not restart it",
                                      visitor.name(), visitor.line.why_closed(), appointment_.starter));
 }
@@ -426,7 +426,7 @@ std::vector<int> Leader::missing() const {
 void Leader::say_who_is_missing() const {
   say("trainer: waiting for {} of {} at {} (for at most {:g} s{})\n", listed(missing()), own_.machines,
       endpoint_text(appointment_.host, appointment_.port), seconds(appointment_.patience),
-      is_elastic() ? fmt::format("; {} {} enough", appointment_.sizes.front(),
+      appointment_.is_elastic() ? fmt::format("; {} {} enough", appointment_.sizes.front(),
                                  appointment_.sizes.front() == 1 ? "machine is" : "machines are")
                    : "");
 }

@@ -70,7 +70,6 @@ class Leader : public Door {
   bool is_complete();
   Gathered take_along(Terms terms);
 
-  bool is_elastic() const { return appointment_.sizes.size() > 1; }
   /// The largest usable number of machines, out of `machines`; 0: too few to continue.
   int size_of(int machines) const;
   std::vector<int> here() const;

@@ -26,6 +26,9 @@ struct Appointment {
   bool wants_no_secret = false;                 // TRAINER_SECRET_FILE=none
   std::filesystem::path folder{};               // the output folder, which machines may share
   std::string starter{};  // "srun" or "mpirun", which start each launcher once; "": one that ended may be started again
+
+  /// The number of machines is a range.
+  bool is_elastic() const { return sizes.size() > 1; }
 };
 
 /// The default port of torch and Accelerate.

@@ -274,7 +274,7 @@ class InCompany {
   Leader::Gathered join(Attempts& attempts) {
     const Clock::time_point turn = Clock::now() + kBetweenHeirs * own_.machine;
     const Follower::Alternatives alternatives{
-        .place = [this] { return is_elastic() ? leader_of(appointment_.folder) : std::nullopt; },
+        .place = [this] { return appointment_.is_elastic() ? leader_of(appointment_.folder) : std::nullopt; },
         .takes_over = [&] { return may_lead_ && Clock::now() >= turn && take_over(); }};
     for (;;) {
       std::optional<Follower::Joined> joined = Follower(appointment_, own_, signals_).join(alternatives);
@@ -291,12 +291,10 @@ class InCompany {
     }
   }
 
-  bool is_elastic() const { return appointment_.sizes.size() > 1; }
-
   /// Listens where `appointment` says.
   void lead(const Appointment& appointment) {
     leader_.emplace(appointment, own_, signals_);
-    if (is_elastic()) run_.leads->announce(to_line({own_.machine, appointment.host, appointment.port}));
+    if (appointment_.is_elastic()) run_.leads->announce(to_line({own_.machine, appointment.host, appointment.port}));
   }
 
   /// Leads the run if the leader is dead, so that the folder isn't locked: Note [Succession].
@@ -362,7 +360,7 @@ class InCompany {
   void share_folder(Machines& machines) {
     const std::string who = who_sees_another_folder(appointment_.folder, leader_.has_value(), machines, signals_);
     shares_folder_ = who.empty();
-    may_lead_ = shares_folder_ && is_elastic();
+    may_lead_ = shares_folder_ && appointment_.is_elastic();
     own_address_ = machines.own_address();
     if (!who.empty() && !std::exchange(told_of_folder_, true))
       say("trainer: output_dir is not shared: machine 0 keeps the checkpoints, the others send it theirs\n  {}\n", who);

@@ -42,15 +42,20 @@ def comparison(results: dict) -> list[str]:
     return lines
 
 
+def is_times(results: dict) -> bool:
+    return all(name.endswith("[s]") for name in results)
+
+
 def summary(lines: list[dict]) -> list[str]:
     """A row for each comparison: how much faster, and what part of the peer's memory."""
     rows = ["| job | peer | faster | memory | machine | day |", "|---|---|---|---|---|---|"]
     for line in lines:
-        tables = [line["results"]] if "void" in line["results"] else [
-            rows for rows in line["results"].values() if "trainer" in rows] or [line["results"]]
-        for table in tables:
+        found = line["results"]
+        if "void" in found:
+            continue
+        for table in found.values() if is_times(found) else [found]:
             for name, row in table.items():
-                if not isinstance(row, dict) or "ratio" not in row:
+                if "ratio" not in row:
                     continue
                 memory = "largest_process" in row
                 part = f"{table['trainer']['largest_process'] / row['largest_process']:.0%}" if memory else ""
@@ -65,9 +70,8 @@ def main() -> None:
     text = [HEAD, *summary(lines), ""]
     for line in lines:
         found = line["results"]
-        is_times = all(name.endswith("[s]") for name in found)
         text += [f"## {line['title']}", "", f"`{line['command']}`, {line['day']}, {line['machine']}", "",
-                 *(times(found) if is_times else comparison(found)), ""]
+                 *(times(found) if is_times(found) else comparison(found)), ""]
     page.write_text("\n".join(text), encoding="utf-8")
 
 

@@ -259,12 +259,7 @@ void convert_fsdp(Source& source) {
 }  // namespace
 
 const Entries& table() {
-  static const Entries entries = [] {
-    Entries all = same_keys(kSame);
-    for (const Entries& part : {same_keys(kLora), moved(), refused(), idle()})
-      all.insert(all.end(), part.begin(), part.end());
-    return all;
-  }();
+  static const Entries entries = joined({same_keys(kSame), same_keys(kLora), moved(), refused(), idle()});
   return entries;
 }
 

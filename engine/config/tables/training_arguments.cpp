@@ -183,13 +183,7 @@ Entries saving() {
 }  // namespace
 
 const Entries& training_arguments_table() {
-  static const Entries entries = [] {
-    Entries all;
-    for (const Entries& part : {moved(), learning(), computing(), reporting(), saving()}) {
-      all.insert(all.end(), part.begin(), part.end());
-    }
-    return all;
-  }();
+  static const Entries entries = joined({moved(), learning(), computing(), reporting(), saving()});
   return entries;
 }
 
