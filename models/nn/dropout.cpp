@@ -11,6 +11,7 @@
 #include "models/nn/parallel.h"
 #include "models/nn/reference/draws.h"
 #include "models/nn/reference/reference.h"
+#include "models/nn/rounded.h"
 #include "models/nn/saved.h"
 
 namespace trainer::nn {
@@ -25,30 +26,20 @@ template <class T, class B>
 inline __attribute__((always_inline)) void scale_row(const T* x, const float* keep, const B* base, int64_t n, B* out) {
   if (base == nullptr) {
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<B>(static_cast<float>(x[i]) * keep[i]);
+    for (int64_t i = 0; i < n; ++i) out[i] = rounded<B>(static_cast<float>(x[i]) * keep[i]);
   } else {
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i)
-      out[i] = static_cast<B>(static_cast<float>(x[i]) * keep[i] + static_cast<float>(base[i]));
+      out[i] = rounded<B>(static_cast<float>(x[i]) * keep[i] + static_cast<float>(base[i]));
   }
 }
 
-TRAINER_KERNEL void scale_row_f32(const float* x, const float* keep, const float* base, int64_t n, float* out) {
-  scale_row(x, keep, base, n, out);
-}
-TRAINER_KERNEL void scale_row_bf16(const at::BFloat16* x, const float* keep, const float* base, int64_t n, float* out) {
-  scale_row(x, keep, base, n, out);
-}
-
 template <class T, class B>
-void scale_one(const T* x, const float* keep, const B* base, int64_t n, B* out) {
-  if constexpr (std::is_same_v<T, float> && std::is_same_v<B, float>)
-    scale_row_f32(x, keep, base, n, out);
-  else if constexpr (std::is_same_v<T, at::BFloat16> && std::is_same_v<B, float>)
-    scale_row_bf16(x, keep, base, n, out);
-  else
+struct ScaleRow {
+  TRAINER_KERNEL static void run(const T* x, const float* keep, const B* base, int64_t n, B* out) {
     scale_row(x, keep, base, n, out);
-}
+  }
+};
 
 /// out [T, D] = base + mask * x * scale; base may be null.
 template <class T, class B>
@@ -61,7 +52,8 @@ void scale_rows(const at::Tensor& x, const at::Tensor& mask, float scale, const 
     std::vector<float> keep(width);
     for (int64_t row = first; row < last; ++row) {
       expand_mask_row(mask.const_data_ptr<uint8_t>() + row * bytes, scale, width, keep.data());
-      scale_one(from + row * width, keep.data(), add != nullptr ? add + row * width : nullptr, width, to + row * width);
+      ScaleRow<T, B>::run(from + row * width, keep.data(), add != nullptr ? add + row * width : nullptr, width,
+                          to + row * width);
     }
   });
 }

@@ -13,6 +13,7 @@
 #include "models/nn/parallel.h"
 #include "models/nn/reference/activation.h"
 #include "models/nn/reference/reference.h"
+#include "models/nn/rounded.h"
 #include "models/nn/saved.h"
 
 namespace trainer::nn {
@@ -60,7 +61,7 @@ inline __attribute__((always_inline)) void forward_loop(const T* gate, const T* 
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
     const float factor = keep[i] * (gated ? static_cast<float>(up[i]) : 1.0F);
-    out[i] = static_cast<T>(activation_at<kind>(static_cast<float>(gate[i])).value * factor);
+    out[i] = rounded<T>(activation_at<kind>(static_cast<float>(gate[i])).value * factor);
   }
 }
 
@@ -71,8 +72,8 @@ inline __attribute__((always_inline)) void backward_loop(const T* grad, const T*
   for (int64_t i = 0; i < n; ++i) {
     const float g = static_cast<float>(grad[i]) * keep[i];
     const Point point = activation_at<kind>(static_cast<float>(gate[i]));
-    dgate[i] = static_cast<T>(g * point.slope * (gated ? static_cast<float>(up[i]) : 1.0F));
-    if constexpr (gated) dup[i] = static_cast<T>(g * point.value);
+    dgate[i] = rounded<T>(g * point.slope * (gated ? static_cast<float>(up[i]) : 1.0F));
+    if constexpr (gated) dup[i] = rounded<T>(g * point.value);
   }
 }
 
@@ -95,23 +96,27 @@ inline __attribute__((always_inline)) void backward_row(const T* grad, const T* 
     backward_loop<kind, false>(grad, gate, up, keep, n, dgate, dup);
 }
 
-/// The row kernels of one activation: compiled for each instruction set in fp32, once for other dtypes.
-template <Activation kind>
-struct Rows {
-  TRAINER_KERNEL static void forward(const float* gate, const float* up, const float* keep, int64_t n, float* out) {
+/// The row kernels of one activation, compiled for each instruction set.
+template <Activation kind, class T>
+struct RowKernels {
+  TRAINER_KERNEL static void forward(const T* gate, const T* up, const float* keep, int64_t n, T* out) {
     forward_row<kind>(gate, up, keep, n, out);
   }
-  TRAINER_KERNEL static void backward(const float* grad, const float* gate, const float* up, const float* keep,
-                                      int64_t n, float* dgate, float* dup) {
+  TRAINER_KERNEL static void backward(const T* grad, const T* gate, const T* up, const float* keep, int64_t n, T* dgate,
+                                      T* dup) {
     backward_row<kind>(grad, gate, up, keep, n, dgate, dup);
   }
+};
+
+template <Activation kind>
+struct Rows {
   template <class T>
   static void forward(const T* gate, const T* up, const float* keep, int64_t n, T* out) {
-    forward_row<kind>(gate, up, keep, n, out);
+    RowKernels<kind, T>::forward(gate, up, keep, n, out);
   }
   template <class T>
   static void backward(const T* grad, const T* gate, const T* up, const float* keep, int64_t n, T* dgate, T* dup) {
-    backward_row<kind>(grad, gate, up, keep, n, dgate, dup);
+    RowKernels<kind, T>::backward(grad, gate, up, keep, n, dgate, dup);
   }
 };
 

@@ -9,6 +9,7 @@
 #include <c10/util/Half.h>
 
 #include "models/nn/kernel.h"
+#include "models/nn/rounded.h"
 
 namespace trainer::nn {
 namespace {
@@ -65,7 +66,7 @@ struct Decoder {
     for (int64_t b = 0; b < blocks; ++b) {
       alignas(32) uint32_t table[16];
       for (int k = 0; k < 16; ++k) {
-        const T product = static_cast<T>(values[k] * scales[b]);
+        const T product = rounded<T>(values[k] * scales[b]);
         table[k] = 0;
         std::memcpy(&table[k], &product, sizeof product);
       }

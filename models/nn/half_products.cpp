@@ -8,6 +8,7 @@
 #include "models/nn/gemm.h"
 #include "models/nn/kernel.h"
 #include "models/nn/parallel.h"
+#include "models/nn/rounded.h"
 
 namespace trainer::nn {
 namespace {
@@ -26,9 +27,9 @@ template <class T>
 inline __attribute__((always_inline)) void round_row(const float* sums, float alpha, const T* added, float beta,
                                                      int64_t n, T* out) {
   if (added == nullptr)
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(alpha * sums[i]);
+    for (int64_t i = 0; i < n; ++i) out[i] = rounded<T>(alpha * sums[i]);
   else
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(alpha * sums[i] + beta * static_cast<float>(added[i]));
+    for (int64_t i = 0; i < n; ++i) out[i] = rounded<T>(alpha * sums[i] + beta * static_cast<float>(added[i]));
 }
 TRAINER_KERNEL void round_values(const float* sums, float alpha, const at::BFloat16* added, float beta, int64_t n,
                                  at::BFloat16* out) {

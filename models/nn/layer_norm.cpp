@@ -43,10 +43,9 @@ TRAINER_KERNEL void forward_rows(const float* x, const float* weight, const floa
   }
 }
 
-// With y = (x - mean) s: dx = s (w g - mean(w g) - y mean(w g y)), dweight += g y, dbias += g.
+// With y = (x - mean) s: dx = s (w g - mean(w g) - y mean(w g y)).
 TRAINER_KERNEL void backward_rows(const float* grad, const float* x, const float* weight, const float* means,
-                                  const float* scales, int64_t rows, int64_t width, float* dx, float* dweight,
-                                  float* dbias) {
+                                  const float* scales, int64_t rows, int64_t width, float* dx) {
   const auto n = static_cast<float>(width);
   for (int64_t r = 0; r < rows; ++r) {
     const float *const g = grad + r * width, *const row = x + r * width;
@@ -61,13 +60,23 @@ TRAINER_KERNEL void backward_rows(const float* grad, const float* x, const float
     const float shift = sum / n, pull = dot * s * s / n;
 #pragma omp simd
     for (int64_t i = 0; i < width; ++i) to[i] = s * (g[i] * weight[i] - shift - (row[i] - mean) * pull);
+  }
+}
+
+// dweight += g y and dbias += g, of the columns from `first` on; either may be null.
+TRAINER_KERNEL void add_weight_gradients(const float* grad, const float* x, const float* means, const float* scales,
+                                         int64_t rows, int64_t width, int64_t first, int64_t columns, float* dweight,
+                                         float* dbias) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float *const g = grad + r * width + first, *const row = x + r * width + first;
+    const float s = scales[r], mean = means[r];
     if (dweight != nullptr) {
 #pragma omp simd
-      for (int64_t i = 0; i < width; ++i) dweight[i] += g[i] * (row[i] - mean) * s;
+      for (int64_t i = 0; i < columns; ++i) dweight[first + i] += g[i] * (row[i] - mean) * s;
     }
     if (dbias != nullptr) {
 #pragma omp simd
-      for (int64_t i = 0; i < width; ++i) dbias[i] += g[i];
+      for (int64_t i = 0; i < columns; ++i) dbias[first + i] += g[i];
     }
   }
 }
@@ -98,11 +107,20 @@ struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
     at::Tensor dweight = ctx->needs_input_grad(1) ? at::zeros_like(weight) : at::Tensor(),
                dbias =
                    ctx->saved_data["bias"].toBool() && ctx->needs_input_grad(2) ? at::zeros_like(weight) : at::Tensor();
-    // One thread over the rows: the sums over rows keep a fixed order, so results do not depend on threads.
-    backward_rows(grad.const_data_ptr<float>(), x.const_data_ptr<float>(), weight.const_data_ptr<float>(),
-                  means.const_data_ptr<float>(), scales.const_data_ptr<float>(), rows_to_compute(x, rows), width,
-                  dx.data_ptr<float>(), dweight.defined() ? dweight.data_ptr<float>() : nullptr,
-                  dbias.defined() ? dbias.data_ptr<float>() : nullptr);
+    const int64_t computed = rows_to_compute(x, rows);
+    const float *const g = grad.const_data_ptr<float>(), *const from = x.const_data_ptr<float>(),
+                       *const mean = means.const_data_ptr<float>(), *const scale = scales.const_data_ptr<float>();
+    parallel_for(0, computed, 64, [&](int64_t first, int64_t last) {
+      backward_rows(g + first * width, from + first * width, weight.const_data_ptr<float>(), mean + first,
+                    scale + first, last - first, width, dx.data_ptr<float>() + first * width);
+    });
+    // Threads share the columns: the sums over rows keep their order, so results do not depend on threads.
+    if (dweight.defined() || dbias.defined())
+      parallel_for(0, computed > 0 ? width : 0, 64, [&](int64_t first, int64_t last) {
+        add_weight_gradients(g, from, mean, scale, computed, width, first, last - first,
+                             dweight.defined() ? dweight.data_ptr<float>() : nullptr,
+                             dbias.defined() ? dbias.data_ptr<float>() : nullptr);
+      });
     return {dx, dweight, dbias, at::Tensor(), at::Tensor()};
   }
 };

@@ -12,6 +12,7 @@
 #include "models/nn/kernel.h"
 #include "models/nn/parallel.h"
 #include "models/nn/reference/reference.h"
+#include "models/nn/rounded.h"
 
 namespace trainer::nn {
 namespace {
@@ -34,15 +35,15 @@ struct Rows {
 #pragma omp simd
       for (int64_t i = 0; i < width; ++i) {
         const float plain = row[i] * scale;
-        out[r * width + i] = static_cast<T>((twice ? static_cast<float>(static_cast<T>(plain)) : plain) * weight[i]);
+        out[r * width + i] = rounded<T>((twice ? static_cast<float>(rounded<T>(plain)) : plain) * weight[i]);
       }
     }
   }
 };
 
-// dx = s (w g - x s^2 mean(w g x)), dweight += g x s.
+// dx = s (w g - x s^2 mean(w g x)).
 TRAINER_KERNEL void backward_rows(const float* grad, const float* x, const float* weight, const float* scales,
-                                  int64_t rows, int64_t width, float* dx, float* dweight) {
+                                  int64_t rows, int64_t width, float* dx) {
   for (int64_t r = 0; r < rows; ++r) {
     const float *const g = grad + r * width, *const row = x + r * width;
     const float s = scales[r];
@@ -52,9 +53,17 @@ TRAINER_KERNEL void backward_rows(const float* grad, const float* x, const float
     const float pull = dot * s * s / static_cast<float>(width);
 #pragma omp simd
     for (int64_t i = 0; i < width; ++i) dx[r * width + i] = s * (g[i] * weight[i] - row[i] * pull);
-    if (dweight == nullptr) continue;
+  }
+}
+
+// dweight += g x s, of the columns from `first` on.
+TRAINER_KERNEL void add_weight_gradient(const float* grad, const float* x, const float* scales, int64_t rows,
+                                        int64_t width, int64_t first, int64_t columns, float* dweight) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float *const g = grad + r * width + first, *const row = x + r * width + first;
+    const float s = scales[r];
 #pragma omp simd
-    for (int64_t i = 0; i < width; ++i) dweight[i] += g[i] * row[i] * s;
+    for (int64_t i = 0; i < columns; ++i) dweight[first + i] += g[i] * row[i] * s;
   }
 }
 
@@ -83,10 +92,18 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
     const int64_t width = x.size(-1), rows = x.numel() / width;
     at::Tensor dx = at::empty_like(x);
     at::Tensor dweight = ctx->needs_input_grad(1) ? at::zeros_like(weight) : at::Tensor();
-    // One thread over the rows: the sum over rows in dweight keeps a fixed order, so results do not depend on threads.
-    backward_rows(grad.const_data_ptr<float>(), x.const_data_ptr<float>(), weight.const_data_ptr<float>(),
-                  scales.const_data_ptr<float>(), rows_to_compute(x, rows), width, dx.data_ptr<float>(),
-                  dweight.defined() ? dweight.data_ptr<float>() : nullptr);
+    const int64_t computed = rows_to_compute(x, rows);
+    const float *const g = grad.const_data_ptr<float>(), *const from = x.const_data_ptr<float>(),
+                       *const scale = scales.const_data_ptr<float>();
+    parallel_for(0, computed, 64, [&](int64_t first, int64_t last) {
+      backward_rows(g + first * width, from + first * width, weight.const_data_ptr<float>(), scale + first,
+                    last - first, width, dx.data_ptr<float>() + first * width);
+    });
+    // Threads share the columns: the sums over rows keep their order, so results do not depend on threads.
+    if (dweight.defined())
+      parallel_for(0, computed > 0 ? width : 0, 64, [&](int64_t first, int64_t last) {
+        add_weight_gradient(g, from, scale, computed, width, first, last - first, dweight.data_ptr<float>());
+      });
     return {dx.to(saved[0].scalar_type()), dweight, at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };

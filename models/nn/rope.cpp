@@ -16,6 +16,7 @@
 #include "models/nn/parallel.h"
 #include "models/nn/reference/reference.h"
 #include "models/nn/reference/rotation.h"
+#include "models/nn/rounded.h"
 #include "models/nn/self_attention.h"
 
 namespace trainer::nn {
@@ -115,21 +116,19 @@ inline __attribute__((always_inline)) void turn_row(const T* x, const float* tab
     for (int64_t j = 0; j < pairs; ++j) {
       const auto first = static_cast<float>(x[j]), second = static_cast<float>(x[pairs + j]);
       const float c = cosine[j], s = sine[j] * direction;
-      out[j] = static_cast<T>(first * c - second * s);
-      out[pairs + j] = static_cast<T>(second * c + first * s);
+      out[j] = rounded<T>(first * c - second * s);
+      out[pairs + j] = rounded<T>(second * c + first * s);
     }
   }
 }
-TRAINER_KERNEL void turn_rows(const float* x, const float* table, float direction, int64_t rows, int64_t heads,
-                              int64_t pairs, float* out) {
-  for (int64_t r = 0; r < rows; ++r)
-    turn_row(x + r * heads * 2 * pairs, table + r * 2 * pairs, direction, heads, pairs, out + r * heads * 2 * pairs);
-}
 template <class T>
-void turn_rows(const T* x, const float* table, float direction, int64_t rows, int64_t heads, int64_t pairs, T* out) {
-  for (int64_t r = 0; r < rows; ++r)
-    turn_row(x + r * heads * 2 * pairs, table + r * 2 * pairs, direction, heads, pairs, out + r * heads * 2 * pairs);
-}
+struct Turn {
+  TRAINER_KERNEL static void rows(const T* x, const float* table, float direction, int64_t rows, int64_t heads,
+                                  int64_t pairs, T* out) {
+    for (int64_t r = 0; r < rows; ++r)
+      turn_row(x + r * heads * 2 * pairs, table + r * 2 * pairs, direction, heads, pairs, out + r * heads * 2 * pairs);
+  }
+};
 
 at::Tensor turned(const at::Tensor& given, const at::Tensor& table, float direction) {
   const at::Tensor x = given.contiguous();
@@ -140,8 +139,8 @@ at::Tensor turned(const at::Tensor& given, const at::Tensor& table, float direct
     const float* const angles = table.const_data_ptr<float>();
     scalar_t* const to = out.data_ptr<scalar_t>();
     parallel_for(0, rows_to_compute(x, x.size(0)), 16, [&](int64_t first, int64_t last) {
-      turn_rows(from + first * width, angles + first * head, direction, last - first, width / head, head / 2,
-                to + first * width);
+      Turn<scalar_t>::rows(from + first * width, angles + first * head, direction, last - first, width / head,
+                           head / 2, to + first * width);
     });
   });
   return out;

@@ -11,6 +11,7 @@
 #include "models/nn/parallel.h"
 #include "models/nn/reference/recompute.h"
 #include "models/nn/reference/reference.h"
+#include "models/nn/rounded.h"
 
 namespace trainer::nn {
 namespace {
@@ -18,27 +19,23 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-TRAINER_KERNEL void cap_values(const float* x, float cap, int64_t n, float* out) {
-  const float inverse = 1.0F / cap;
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) out[i] = cap * precise_tanh(x[i] * inverse);
-}
 template <class T>
-void cap_values(const T* x, float cap, int64_t n, T* out) {
-  const float inverse = 1.0F / cap;
-  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(cap * precise_tanh(static_cast<float>(x[i]) * inverse));
-}
-
-/// grad times the slope 1 - tanh^2, from the capped value.
-template <class T>
-void cap_backward(const T* grad, const T* out, float cap, int64_t n, T* dx) {
-  const float inverse = 1.0F / cap;
+struct Cap {
+  TRAINER_KERNEL static void values(const T* x, float cap, int64_t n, T* out) {
+    const float inverse = 1.0F / cap;
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) {
-    const float t = static_cast<float>(out[i]) * inverse;
-    dx[i] = static_cast<T>(static_cast<float>(grad[i]) * (1.0F - t * t));
+    for (int64_t i = 0; i < n; ++i) out[i] = rounded<T>(cap * precise_tanh(static_cast<float>(x[i]) * inverse));
   }
-}
+  /// grad times the slope 1 - tanh^2, from the capped value.
+  TRAINER_KERNEL static void backward(const T* grad, const T* out, float cap, int64_t n, T* dx) {
+    const float inverse = 1.0F / cap;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+      const float t = static_cast<float>(out[i]) * inverse;
+      dx[i] = rounded<T>(static_cast<float>(grad[i]) * (1.0F - t * t));
+    }
+  }
+};
 
 /// Calls f(first element, elements) for stretches of all elements of `x`.
 template <class F>
@@ -52,7 +49,8 @@ void for_each_stretch(const at::Tensor& x, const F& f) {
 void cap_tensor(const at::Tensor& x, double cap, const at::Tensor& out) {
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, x.scalar_type(), "soft_cap", [&] {
     for_each_stretch(x, [&](int64_t at, int64_t n) {
-      cap_values(x.const_data_ptr<scalar_t>() + at, static_cast<float>(cap), n, out.data_ptr<scalar_t>() + at);
+      Cap<scalar_t>::values(x.const_data_ptr<scalar_t>() + at, static_cast<float>(cap), n,
+                            out.data_ptr<scalar_t>() + at);
     });
   });
 }
@@ -61,8 +59,8 @@ void cap_tensor(const at::Tensor& x, double cap, const at::Tensor& out) {
 void cap_tensor_backward(const at::Tensor& grad, const at::Tensor& capped, double cap, const at::Tensor& dx) {
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, capped.scalar_type(), "soft_cap", [&] {
     for_each_stretch(capped, [&](int64_t at, int64_t n) {
-      cap_backward(grad.const_data_ptr<scalar_t>() + at, capped.const_data_ptr<scalar_t>() + at,
-                   static_cast<float>(cap), n, dx.data_ptr<scalar_t>() + at);
+      Cap<scalar_t>::backward(grad.const_data_ptr<scalar_t>() + at, capped.const_data_ptr<scalar_t>() + at,
+                              static_cast<float>(cap), n, dx.data_ptr<scalar_t>() + at);
     });
   });
 }

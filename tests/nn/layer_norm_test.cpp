@@ -1,6 +1,8 @@
 #include "models/nn/layer_norm.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/native_layer_norm.h>
 #include <ATen/ops/rsqrt.h>
@@ -53,6 +55,20 @@ TEST(LayerNorm, LargeMeanDoesNotCancel) {
   const at::Tensor x = 1000 + random_tensor({2, 64}, 1), weight = at::full({64}, 1.0F);
   const at::Tensor exact = plain(x.to(at::kDouble), weight.to(at::kDouble), 1e-5);
   EXPECT_LT((nn::layer_norm(x, weight, {}, 1e-5, at::kFloat) - exact).abs().max().item<double>(), 1e-3);
+}
+
+TEST(LayerNorm, ThreadsChangeNoBit) {
+  const int before = at::get_num_threads();
+  std::vector<std::vector<at::Tensor>> gradients;
+  for (const int threads : {1, 3}) {
+    at::set_num_threads(threads);
+    const at::Tensor x = random_tensor({300, 130}, 1).set_requires_grad(true),
+                     weight = random_tensor({130}, 2).set_requires_grad(true), bias = random_tensor({130}, 4).set_requires_grad(true);
+    torch::autograd::backward({nn::layer_norm(x, weight, bias, 1e-5, at::kFloat)}, {random_tensor({300, 130}, 3)});
+    gradients.push_back({x.grad(), weight.grad(), bias.grad()});
+  }
+  at::set_num_threads(before);
+  for (size_t i = 0; i < gradients[0].size(); ++i) EXPECT_TRUE(at::equal(gradients[0][i], gradients[1][i])) << i;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "models/nn/rms_norm.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/rsqrt.h>
@@ -68,6 +69,20 @@ TEST(RmsNorm, AcceptsAFrozenWeightInBf16) {
   torch::autograd::backward({from_kept.sum()}, {});
   torch::autograd::backward({from_float.sum()}, {});
   EXPECT_TRUE(at::equal(one.grad(), other.grad()));
+}
+
+TEST(RmsNorm, ThreadsChangeNoBit) {
+  const int before = at::get_num_threads();
+  std::vector<std::vector<at::Tensor>> gradients;
+  for (const int threads : {1, 3}) {
+    at::set_num_threads(threads);
+    const at::Tensor x = random_tensor({300, 130}, 1).set_requires_grad(true),
+                     weight = random_tensor({130}, 2).set_requires_grad(true);
+    torch::autograd::backward({nn::rms_norm(x, weight, 1e-6, at::kFloat)}, {random_tensor({300, 130}, 3)});
+    gradients.push_back({x.grad(), weight.grad()});
+  }
+  at::set_num_threads(before);
+  for (size_t i = 0; i < gradients[0].size(); ++i) EXPECT_TRUE(at::equal(gradients[0][i], gradients[1][i])) << i;
 }
 
 }  // namespace
