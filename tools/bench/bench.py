@@ -111,6 +111,23 @@ def print_comparison(found: Comparison) -> dict:
     return rows
 
 
+def profile(arguments: argparse.Namespace, job: Job, work: pathlib.Path) -> dict:
+    """Where the time of trainer's update goes, and how fast this machine's products are, by `trainer profile`."""
+    folder = work / "profile"
+    folder.mkdir()
+    launch = programs(arguments, job, {})["trainer"](folder)
+    found = json.loads(subprocess.run([launch[0], "profile", *launch[2:], "--json"], check=True, stdout=subprocess.PIPE,
+                                      stderr=subprocess.DEVNULL, text=True, timeout=arguments.limit).stdout)
+    at_peak = found["product_flops"] / found["peak_flops"]
+    print(f"trainer profile: products at {found['peak_flops'] / 1e9:.0f} GFLOP/s would need {at_peak:.3f} s of an update's "
+          f"{found['seconds']:.3f} s")
+    return {"seconds": found["seconds"], "products_at_peak": at_peak, "peak_flops": found["peak_flops"],
+            "tokens": found["tokens_per_second"] * found["seconds"], "share": found["share"],
+            "phases": {name: phase["seconds"] for name, phase in found["phases"].items()},
+            "tensor_bytes": found["tensor_bytes"], "resident_bytes": found["resident_bytes"],
+            "operators": found["operators"][:8]}
+
+
 def title_of(arguments: argparse.Namespace, job: Job) -> str:
     return (f"{arguments.shape}, {'LoRA' if job.lora else 'full training'}, {job.ranks} x {job.batch} samples, "
             f"{job.threads} threads a rank, dropout {job.dropout}, trainer: {job.strategy}"
@@ -178,9 +195,13 @@ def main() -> None:
                   quantized=arguments.quantize)
         print(f"job: {title_of(arguments, job)}", flush=True)
         results = {"start": start, "lora": lora, "fsdp": fsdp, "causal": causal}[arguments.what](arguments, job, work)
+        wanted = arguments.what != "start" and arguments.only != "peer" and "void" not in results
+        profiled = profile(arguments, job, work) if wanted else None
     if arguments.json:
         line = {"command": arguments.note or shlex.join(["bench.py", *sys.argv[1:]]), "machine": machine.describe(),
                 "day": datetime.date.today().isoformat(), "title": title_of(arguments, job), "results": results}
+        if profiled:
+            line["profile"] = profiled
         with open(arguments.json, "a", encoding="utf-8") as file:
             print(json.dumps(line), file=file)
 

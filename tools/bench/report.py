@@ -4,6 +4,8 @@ import json
 import pathlib
 import sys
 
+from scaling import LENGTH, table
+
 HEAD = """# Performance beside the peer
 
 Written by `tools/bench/all.sh`, which runs trainer and Accelerate + PEFT (torch 2.11, transformers 5.17, accelerate 1.15,
@@ -14,6 +16,19 @@ Memory is the peak of the largest process, and of all processes at a time. Where
 (LLaMA and GPT-2 in blocks of 512 tokens), a ratio is bounded by what it does besides its matrix products. Rows of an earlier day
 measured an earlier version.
 """
+
+ROOFLINE = """## How near the processor's speed
+
+`trainer profile` on the same job, after the comparison. "Products at peak" is the time that the matrix products of an update,
+without attention's, would take at the speed of two 1024 x 1024 matrices in the same dtype on the same threads. No program that
+computes these products can be faster, so the peer can't be beaten by more than the fifth column says.
+"""
+
+
+def job_of(line: dict) -> str:
+    """The title without what all jobs share."""
+    job, _, rest = line["title"].partition(", dropout")
+    return job + "".join(kind for kind in (", bf16", ", base in nf4") if kind in rest)
 
 
 def ratio(row: dict) -> str:
@@ -59,19 +74,61 @@ def summary(lines: list[dict]) -> list[str]:
                     continue
                 memory = "largest_process" in row
                 part = f"{table['trainer']['largest_process'] / row['largest_process']:.0%}" if memory else ""
-                rows.append(f"| {line['title'].split(', dropout')[0]} | {name} | {ratio(row)} | {part} | "
+                rows.append(f"| {job_of(line)} | {name} | {ratio(row)} | {part} | "
                             f"{line['machine'].split(', Linux')[0]} | {line['day']} |")
     return rows
+
+
+def roofline(lines: list[dict]) -> list[str]:
+    """A row for each profile: how near an update is to the processor's speed, and how much faster than the peer that is."""
+    rows = ["| job | products at peak | share of an update | products, attention, other | the peer could be beaten by | machine | day |",
+            "|---|---|---|---|---|---|---|"]
+    for line in lines:
+        found, results = line.get("profile"), line["results"]
+        if not found or "void" in results:
+            continue
+        share = [found["share"].get(work, 0) for work in ("product", "attention")]
+        bounds = [f"{name}: {found['tokens'] / found['products_at_peak'] / row['tokens_per_second']:.2f}×"
+                  for name, row in results.items() if name != "trainer"]
+        rows.append(f"| {job_of(line)} | {found['products_at_peak']:.3f} s at "
+                    f"{found['peak_flops'] / 1e9:.0f} GFLOP/s | {found['products_at_peak'] / found['seconds']:.0%} | "
+                    f"{share[0]:.0%}, {share[1]:.0%}, {1 - sum(share):.0%} | {', '.join(bounds)} | "
+                    f"{line['machine'].split(', Linux')[0]} | {line['day']} |")
+    return rows
+
+
+def profile_of(found: dict) -> list[str]:
+    phases = ", ".join(f"{name} {1000 * seconds:.1f}" for name, seconds in found["phases"].items() if seconds >= 1e-4)
+    operators = ", ".join(f"{row['name']} {1000 * row['seconds']:.1f}" for row in found["operators"])
+    return [f"`trainer profile`, milliseconds of an update: {phases}. Operators: {operators}. Memory: "
+            f"{found['tensor_bytes'] / 1e6:.0f} MB of tensors, {found['resident_bytes'] / 1e6:.0f} MB resident.", ""]
+
+
+def cost_against_size(lines: list[dict]) -> list[str]:
+    text = []
+    for line in lines:
+        text += ["## Cost against size", "", f"`{line['command']}`, {line['day']}, {line['machine']}. LLaMA, 768 wide, LoRA, samples of "
+                 f"{LENGTH} tokens; the line goes through the smallest and the largest. More ranks share the same update.", "",
+                 "![seconds of an update over tokens, layers and ranks](scaling.svg)", ""]
+        for what, times in line["scaling"].items():
+            text += [*table(what, {int(size): seconds for size, seconds in times.items()}), ""]
+    return text
 
 
 def main() -> None:
     results, page = map(pathlib.Path, sys.argv[1:])
     lines = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+    scaling, lines = [line for line in lines if "scaling" in line], [line for line in lines if "scaling" not in line]
     text = [HEAD, *summary(lines), ""]
+    if len(rows := roofline(lines)) > 2:
+        text += [ROOFLINE, *rows, ""]
+    text += cost_against_size(scaling)
     for line in lines:
         found = line["results"]
         text += [f"## {line['title']}", "", f"`{line['command']}`, {line['day']}, {line['machine']}", "",
                  *(times(found) if is_times(found) else comparison(found)), ""]
+        if "profile" in line:
+            text += profile_of(line["profile"])
     page.write_text("\n".join(text), encoding="utf-8")
 
 

@@ -1,6 +1,6 @@
 """How the time of an update grows with the work: tokens, layers, ranks. No peer.
 
-    python3 tools/bench/scaling.py --python /tmp/peer/bin/python --plot docs/scaling.svg
+    python3 tools/bench/scaling.py --python /tmp/peer/bin/python --plot docs/scaling.svg --json docs/performance.jsonl
 
 For each of the three, LLaMAs of several sizes are in memory, and one at a time makes an update (alternate.py). Cost is
 in proportion to size if the points are on a straight line: the table shows each size's time, and its difference from the
@@ -9,6 +9,8 @@ line through the smallest and the largest. With more ranks than cores, the same 
 
 import argparse
 import dataclasses
+import datetime
+import json
 import pathlib
 import statistics
 import subprocess
@@ -64,11 +66,12 @@ def on_line(times: dict[int, float], size: int) -> float:
     return low + (high - low) * (size - first) / (last - first)
 
 
-def show(what: str, times: dict[int, float]) -> None:
-    print(f"\n| {what} | seconds of an update | on the line |\n|---|---|---|")
+def table(what: str, times: dict[int, float]) -> list[str]:
+    lines = [f"| {what} | seconds of an update | on the line |", "|---|---|---|"]
     for size, seconds in times.items():
         expected = times[1] if what == "ranks" else on_line(times, size)
-        print(f"| {size} | {seconds:.3f} | {expected:.3f} ({seconds / expected - 1:+.0%}) |")
+        lines.append(f"| {size} | {seconds:.3f} | {expected:.3f} ({seconds / expected - 1:+.0%}) |")
+    return lines
 
 
 def plot(results: dict[str, dict[int, float]], path: pathlib.Path) -> None:
@@ -100,6 +103,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--what", choices=SIZES, nargs="*", default=list(SIZES))
     parser.add_argument("--plot", type=pathlib.Path, help="an SVG file to write")
+    parser.add_argument("--json", type=pathlib.Path, help="appends the result to this file, as one line")
     arguments = parser.parse_args()
     print(f"machine: {machine.describe()}; LLaMA, 768 wide, LoRA, samples of {LENGTH} tokens")
     results = {}
@@ -107,9 +111,14 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="trainer-bench-") as work:
             if times := measure(arguments, what, pathlib.Path(work)):
                 results[what] = times
-                show(what, times)
+                print("", *table(what, times), sep="\n")
     if arguments.plot and results:
         plot(results, arguments.plot)
+    if arguments.json and results:
+        line = {"command": "scaling.py", "machine": machine.describe(), "day": datetime.date.today().isoformat(),
+                "scaling": results}
+        with open(arguments.json, "a", encoding="utf-8") as file:
+            print(json.dumps(line), file=file)
 
 
 if __name__ == "__main__":
