@@ -18,14 +18,29 @@
 namespace trainer::dist {
 namespace {
 
-/// Creates the memory on rank 0. Reserves all of it now, so that later writes can't run out of memory.
-FileDescriptor create(int64_t bytes) {
-  FileDescriptor memory(memfd_create("trainer shared weights", MFD_CLOEXEC));
-  if (memory.get() < 0) return memory;
-  if (const int error = posix_fallocate(memory.get(), 0, bytes); error != 0)
+/// Maps the memory (Note [Huge pages]). MAP_FAILED on an error.
+void* map(const FileDescriptor& memory, int64_t bytes) {
+  if (!memory) return MAP_FAILED;
+  void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+  if (at != MAP_FAILED) madvise(at, bytes, MADV_HUGEPAGE);
+  return at;
+}
+
+/// Reserves all pages now, so that later writes can't run out of memory.
+void reserve(const FileDescriptor& memory, void* at, int64_t bytes) {
+  if (at == MAP_FAILED || madvise(at, bytes, MADV_POPULATE_WRITE) == 0) return;
+  // Before Linux 5.14
+  const int error = errno == EINVAL ? posix_fallocate(memory.get(), 0, bytes) : errno;
+  if (error != 0)
     throw MachineError(
         "cannot reserve {} MiB of shared memory: {}.\n  Use fewer ranks on this machine, or a smaller model.",
         bytes >> 20, std::strerror(error));
+}
+
+/// Creates the memory on rank 0.
+FileDescriptor create(int64_t bytes) {
+  FileDescriptor memory(memfd_create("trainer shared weights", MFD_CLOEXEC));
+  if (memory && ftruncate(memory.get(), bytes) != 0) memory.reset();
   return memory;
 }
 
@@ -49,8 +64,8 @@ at::Tensor map_shared_memory(Comm& comm, int64_t bytes) {
   FileDescriptor memory = comm.rank() == 0 ? create(bytes) : FileDescriptor();
   const auto paths = comm.gather_text(path_for_others(memory));
   if (comm.rank() != 0) memory = open_memory(paths[0]);
-  void* const at =
-      memory.get() < 0 ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+  void* const at = map(memory, bytes);
+  if (comm.rank() == 0) reserve(memory, at, bytes);
   const bool all_have_it =
       comm.max(at == MAP_FAILED ? 1 : 0) == 0;  // also: rank 0 keeps it open until all have opened it
   if (!all_have_it) {
