@@ -10,6 +10,7 @@
 
 #include "data/cache/content_hash.h"
 #include "data/json/parse_json.h"
+#include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 
@@ -120,8 +121,7 @@ void TokenCacheWriter::finish(const CacheFacts& facts) {
     columns.push_back(files.back().bytes());
   }
   // Parsed again, so that invalid UTF-8 is replaced before it is hashed, as in the file.
-  nlohmann::json json =
-      nlohmann::json::parse(to_json(facts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  nlohmann::json json = bounded_json(to_json(facts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   json["hash"] = seal_of(json, columns);
   const std::string text = json.dump(1);
   Column about(folder_ / "about.json");

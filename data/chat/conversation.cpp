@@ -5,6 +5,7 @@
 #include "data/json/parse_json.h"
 #include "data/readers/record_template.h"
 #include "data/readers/text_input.h"
+#include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 
 namespace trainer::data {
@@ -24,11 +25,11 @@ Json turn_of(std::string role, Json content) {
   return {{"role", std::move(role)}, {"content", std::move(content)}};
 }
 
-/// The JSON list in `text`, the column `name`. The checked parse comes first because it bounds the nesting.
+/// The JSON list in `text`, the column `name`. The first parse is for its messages, which say where a mistake is.
 Json list_of(const std::string& text, const Record& record, const std::string& name, const char* what) {
   if (!trimmed(text).starts_with('[')) throw InputError("{}: `{}` is not a list of {}.", record.where(), name, what);
   parse_json(text, record.file, record.line);
-  return Json::parse(text);
+  return bounded_json<Json>(text);
 }
 
 Json list_in(const Record& record, const std::string& name, const char* dialogue) {

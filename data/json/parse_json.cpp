@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 
 namespace trainer::data {
 namespace {
-
-constexpr int kMaxDepth = 64;
 
 /// The position of byte `offset` of `text` as "file:line:column".
 std::string place(std::string_view text, size_t offset, const std::string& file, int64_t line, int64_t column) {
@@ -24,13 +23,9 @@ std::string place(std::string_view text, size_t offset, const std::string& file,
 }  // namespace
 
 nlohmann::json parse_json(std::string_view text, const std::string& file, int64_t line, int64_t column) {
-  // The callback runs before a value is built, so a deep document is rejected early.
-  auto bound_depth = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-    if (depth > kMaxDepth) throw InputError("{}:{}: JSON nested deeper than {} levels.", file, line, kMaxDepth);
-    return true;
-  };
+  if (json_is_deep(text)) throw InputError("{}:{}: JSON nested deeper than {} levels.", file, line, kMaxJsonDepth);
   try {
-    return nlohmann::json::parse(text.begin(), text.end(), bound_depth);
+    return nlohmann::json::parse(text.begin(), text.end());
   } catch (const nlohmann::json::parse_error& error) {
     size_t offset = error.byte > 0 ? error.byte - 1 : 0;
     throw InputError("{}: not valid JSON from here on.", place(text, offset, file, line, column));

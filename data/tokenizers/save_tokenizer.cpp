@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/json/parse_json.h"
+#include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 
@@ -79,7 +80,7 @@ std::vector<TokenizerFile> files_for_readers(const Tokenizer& tokenizer, const s
   ordered_json config = ordered_json::object();
   if (!config_file.content.empty()) {
     parse_json(config_file.content, config_file.name);  // for its error messages
-    config = ordered_json::parse(config_file.content);
+    config = bounded_json<ordered_json>(config_file.content);
   }
   const ordered_json before = config;
   const bool given = has_file(files, "tokenizer.json") && ignores_tokenizer_json(class_in(config));

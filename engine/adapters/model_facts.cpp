@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 
 namespace trainer::adapters {
@@ -37,12 +38,12 @@ models::Model::Ia3Layers default_ia3_layers(const models::Model& model) {
   models::Model::Ia3Layers layers = model.default_ia3_layers();
   if (layers.targets.empty())
     throw ConfigError("lora.target_modules is required: PEFT has no default IA3 layers for model_type '{}'",
-                      json::parse(model.config_json()).value("model_type", ""));
+                      bounded_json(model.config_json()).value("model_type", ""));
   return layers;
 }
 
 PromptSizes prompt_sizes(const models::Model& model) {
-  const json config = json::parse(model.config_json());
+  const json config = bounded_json(model.config_json());
   PromptSizes sizes;
   sizes.width = first_of(config, {"hidden_size", "n_embd", "d_model"});
   sizes.heads = first_of(config, {"num_attention_heads", "n_head", "num_heads"});
@@ -60,7 +61,7 @@ json prompt_json(int64_t tokens, const PromptSizes& sizes) {
 }
 
 PromptSizes prefix_sizes(const models::Model& model) {
-  const json config = json::parse(model.config_json());
+  const json config = bounded_json(model.config_json());
   PromptSizes sizes = prompt_sizes(model);
   const auto has = [&](const char* key) { return config.contains(key) && config[key].is_number_integer(); };
   const int64_t head =

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/human.h"
@@ -177,7 +178,7 @@ std::optional<Brief> brief_of(const config::Plan& plan) {
     return std::nullopt;
   }
   if (const auto printed = ask_worker({"check", "--brief"}, &plan)) {
-    const auto json = nlohmann::json::parse(*printed);
+    const auto json = bounded_json(*printed);
     return Brief{json.at("text"), json.at("updates")};
   }
   fmt::print("\n");
@@ -206,8 +207,7 @@ bool wants_trial(config::Prompter& prompter) {
 double step_seconds(const fs::path& metrics) {
   std::ifstream file(metrics);
   double seconds = 0;
-  for (std::string line; std::getline(file, line);)
-    seconds = nlohmann::json::parse(line).value("step_seconds", seconds);
+  for (std::string line; std::getline(file, line);) seconds = bounded_json(line).value("step_seconds", seconds);
   return seconds;
 }
 

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/checkpoint/checkpoint_folder.h"
@@ -30,8 +31,10 @@ std::map<int64_t, json> records_of(const fs::path& folder, Steps steps) {
   std::map<int64_t, json> records;
   std::istringstream lines(read_file(folder / "metrics.jsonl", std::numeric_limits<int64_t>::max()));
   for (std::string line; std::getline(lines, line);) {
-    json record = json::parse(line, nullptr, false);
-    if (!record.is_object() || !record.contains("order_digest") || !record.contains("step")) continue;
+    json record = bounded_json_or_none(line);
+    if (!record.is_object() || !record.contains("order_digest") || !record.contains("step") ||
+        !record["step"].is_number_integer())
+      continue;
     const int64_t step = record.at("step").get<int64_t>();
     if (step >= steps.first && step <= steps.last) records[step] = std::move(record);
   }

@@ -8,6 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bounded_json.h"
+
 namespace trainer::config {
 
 struct GenerateRequest {
@@ -73,7 +75,7 @@ inline std::string to_json(GenerateRequest request) {
 }
 
 inline GenerateRequest generate_request(const std::string& text) {
-  const nlohmann::json json = nlohmann::json::parse(text);
+  const nlohmann::json json = bounded_json(text);
   GenerateRequest request;
   each_field(request, [&]<class T>(const char* key, T& value) {
     if constexpr (requires { value.has_value(); }) {

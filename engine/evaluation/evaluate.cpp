@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/sampler/shares.h"
+#include "engine/base/bounded_json.h"
 #include "engine/batching/collate.h"
 #include "engine/batching/prompts.h"
 #include "engine/evaluation/classify.h"
@@ -83,7 +84,7 @@ std::string label_text(const Request& request, int64_t index, const std::string&
 void merge_predictions(const std::vector<std::string>& by_rank, const Request& request, Result& result) {
   result.predictions.resize(request.samples.size());
   for (const std::string& text : by_rank)
-    for (const auto& entry : nlohmann::json::parse(text)) {
+    for (const auto& entry : bounded_json(text)) {
       const int64_t index = entry[0];
       const data::SampleText kept = request.samples.text(index);
       result.predictions[index] = {kept.source, entry[1], label_text(request, index, kept.target)};

@@ -9,6 +9,7 @@
 #include "engine/adapters/inject.h"
 #include "engine/adapters/lora_embedding.h"
 #include "engine/adapters/lora_linear.h"
+#include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/gguf/family.h"
@@ -57,7 +58,7 @@ Exported export_adapter(models::Model& model, const parallel::WeightSource& sour
                         const std::string& name, const fs::path& file, TensorType type) {
   const at::NoGradGuard no_grad;
   const Family& family = family_of(model);
-  const auto config = nlohmann::json::parse(model.config_json());
+  const auto config = bounded_json(model.config_json());
   const double alpha = options.lora_alpha > 0 ? options.lora_alpha : 1;
   const std::vector<Change> changes = changes_of(model, options);
   if (config.value("tie_word_embeddings", false))

@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/grad_mode.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/listed.h"
@@ -24,7 +25,7 @@ namespace {
 class Plan {
  public:
   Plan(models::Model& model, const parallel::WeightSource& source, const Family& family, TensorType type)
-      : source_(source), family_(family), type_(type), config_(nlohmann::json::parse(model.config_json())) {
+      : source_(source), family_(family), type_(type), config_(bounded_json(model.config_json())) {
     if (const auto factors = rope_factors(config_))
       add("rope_freqs.weight", factors->sizes().vec(), [factors] { return *factors; });
     for (const nn::ParameterPtr& p : model.all_parameters()) add(p);

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 
 namespace trainer::gguf {
@@ -108,7 +109,7 @@ std::string translated(const Dictionary& dictionary, const std::string& stem) {
 }  // namespace
 
 const Family& family_of(const models::Model& model) {
-  const auto config = nlohmann::json::parse(model.config_json());
+  const auto config = bounded_json(model.config_json());
   const std::string type = config.value("model_type", "");
   std::vector<std::string> known;
   for (const Family& family : families()) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/bounded_json.h"
 #include "engine/base/safe_text.h"
 
 namespace trainer::report {
@@ -25,7 +26,7 @@ std::string replaced(std::string_view text, const std::vector<std::pair<char, co
 std::string valid(std::string_view text) {
   using Json = nlohmann::json;
   const std::string quoted = Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
-  return Json::parse(quoted).get<std::string>();
+  return bounded_json(quoted).get<std::string>();
 }
 
 std::string cell(const char* element, const Cell& content) {

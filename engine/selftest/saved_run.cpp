@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bounded_json.h"
 #include "engine/base/files.h"
 #include "engine/checkpoint/whole_tensors.h"
 
@@ -59,7 +60,7 @@ SavedRun read_saved_run(const fs::path& folder, int64_t step) {
   run.progress = checkpoint::unsealed(read_file(manifest), manifest).at("progress").dump();
   std::istringstream lines(read_file(folder / "metrics.jsonl"));
   for (std::string line; std::getline(lines, line);) {
-    const nlohmann::json record = nlohmann::json::parse(line);
+    const nlohmann::json record = bounded_json(line);
     if (record.at("step") > step && record.contains("order_digest"))
       run.updates[record.at("step").get<int64_t>()] = {record.at("order_digest"), record.at("learning_rate"),
                                                        record.at("loss")};

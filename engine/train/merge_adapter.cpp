@@ -100,7 +100,7 @@ class MergedWeights {
 /// The base model's config.json with what the merged model changes in it.
 json merged_config(const models::Model& model, const MergeRequest& request, const MergeResult& result) {
   json config = bounded_json(read_file(result.plan.config.model.path + "/config.json"));
-  const json own = json::parse(model.config_json());
+  const json own = bounded_json(model.config_json());
   for (const char* const key : {"architectures", "id2label", "label2id"})
     if (own.contains(key)) config[key] = own[key];
   if (request.dtype) config[config.contains("torch_dtype") ? "torch_dtype" : "dtype"] = name_of(*request.dtype);
@@ -120,9 +120,9 @@ void check_untied(const json& config, const MergedWeights& weights, const models
   std::set<std::string> names, written;
   for (const nn::ParameterPtr& p : described->all_parameters()) names.insert(p->name);
   for (const TensorSpec& spec : weights.specs()) written.insert(spec.name);
-  json expected = json::parse(model.config_json());
+  json expected = bounded_json(model.config_json());
   expected["tie_word_embeddings"] = false;
-  if (names == written && json::parse(described->config_json()) == expected) return;
+  if (names == written && bounded_json(described->config_json()) == expected) return;
   throw ConfigError(
       "{}: the adapter changes {} in some of the layers that share it, and a {} can't store these layers apart.\n  Use "
       "the adapter with its base model.",

@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/batching/token_batch.h"
@@ -50,7 +51,7 @@ int dump_logits_command(const std::vector<std::string>& args) {
   train::Blueprint blueprint = train::make_blueprint(plan);
   const auto comm = dist::solo_comm();
   const auto model = train::make_parallel(plan, blueprint, *comm);
-  const auto json = nlohmann::json::parse(read_file(samples_file), nullptr, false);
+  const auto json = bounded_json_or_none(read_file(samples_file));
   if (!json.is_object() || !json.contains("samples"))
     throw InputError("{}: expected {{\"samples\": […]}}.", samples_file);
   const at::NoGradGuard no_grad;

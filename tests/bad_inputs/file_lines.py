@@ -11,6 +11,7 @@ import struct
 from case import CONFIGURATION, DONE, INPUT, Case, NotHere
 
 NAME = "model.safetensors"
+CLOSED = "[" * 200_000 + "]" * 200_000
 
 
 class Tensors:
@@ -223,7 +224,7 @@ def a_pickle(name):
     return lambda folder: (folder / name).write_bytes(pickle.dumps(Runs()))
 
 
-def adapter(line, what, change, *says, code=INPUT):
+def adapter(line, what, change, *says, code=INPUT, **more):
     """A base model and an adapter for it; `change(folder, config)` damages the adapter."""
     def make(place):
         place.base_model()
@@ -235,7 +236,13 @@ def adapter(line, what, change, *says, code=INPUT):
         changed = change(folder, config)
         (folder / "adapter_config.json").write_text(changed if isinstance(changed, str) else json.dumps(config))
         return check(place, {"lora": {"path": str(folder)}})
-    return Case(line, what, make, code, says)
+    return Case(line, what, make, code, says, **more)
+
+
+def slow_pattern(key, end):
+    """A backtracking engine tries all ways to split a name before it fails, unless it sees that `end` is missing."""
+    slow = "(([A-Za-z._0-9]+)+)+" + end
+    return lambda folder, config: config.update({key: slow if key == "target_modules" else {slow: 4}})
 
 
 def adapter_weights(inputs, outputs):
@@ -360,6 +367,13 @@ def grows(place):
     return check(place)
 
 
+def deep_metrics(place):
+    output = place.run_folder()
+    with open(output / "metrics.jsonl", "a") as file:
+        file.write(CLOSED + "\n")
+    return ["replay", str(output), "--steps", "1:2"]
+
+
 BLOCKS = "encoder.block.0.layer.0.SelfAttention.q.weight"
 def export(line, what, arguments, *says):
     """`trainer export` of a good T5 model, next to a file x.gguf."""
@@ -454,12 +468,14 @@ LINES = [
             although="models on the Hub have it (tied weights, another dtype), no program reads it, and each shard's own "
                      "header is checked against its bytes"),
     sharded(200, "an index that is not JSON", lambda folder, index: json.dumps(index)[:-3]),
+    sharded(200, "an index with 200,000 nested lists, closed", lambda folder, index: f'{{"metadata": {CLOSED}}}', "deep"),
     config(201, "no config.json", lambda content: None),
     config(201, "other shapes", lambda content: {**content, "d_ff": 48}, "wi.weight"),
     config(201, "1 GB for a number", lambda content: {**content, "d_model": 2**40}),
     config(201, "a number of 1 MB of digits", lambda content: json.dumps(content)[:-1] + ', "d_ff": ' + "9" * 1_000_000 + "}"),
     config(201, "2 MB", lambda content: json.dumps(content) + " " * 2_000_000),
     config(201, "a billion layers", lambda content: {**content, "num_layers": 10**9}, "num_layers"),
+    config(201, "200,000 nested lists, closed", lambda content: json.dumps(content)[:-1] + f', "x": {CLOSED}}}'),
     config(201, "a list", lambda content: [content]),
     estimated(201, "to estimate: not JSON", "{"),
     estimated(201, "to estimate: deep JSON", "[" * 100_000),
@@ -480,6 +496,14 @@ LINES = [
     adapter(203, "an adapter of another base", of_another_base, "adapter_model.safetensors", "[2, 32]", "[2, 16]"),
     adapter(203, "an adapter without weights", without_weights, "adapter_model.safetensors"),
     adapter(203, "a pickled adapter", pickled_adapter, "adapter_model", "pickle"),
+    adapter(203, "an adapter's configuration with 200,000 nested lists, closed", lambda folder, config:
+            f'{{"r": {CLOSED}}}', "adapter_config.json"),
+    [adapter(203, f"{key} that a regular expression would search for hours", slow_pattern(key, "[!?]"), key, "too long",
+             code=CONFIGURATION) for key in ("rank_pattern", "alpha_pattern", "target_modules")],
+    [adapter(203, f"{key} that a naive engine would search for hours", slow_pattern(key, "!"), code=DONE,
+             although="PEFT ignores a pattern that matches no layer, too") for key in ("rank_pattern", "alpha_pattern")],
+    adapter(203, "target_modules that a naive engine would search for hours", slow_pattern("target_modules", "!"),
+            "target_modules", "matches no layer", code=CONFIGURATION),
     adapter(203, "an adapter's configuration that is not JSON", lambda folder, config: "{", "adapter_config.json"),
     adapter(203, "an adapter of an unknown kind", lambda folder, config: config.update(peft_type="MAGIC"), "MAGIC",
             "adapter_config.json"),
@@ -491,6 +515,12 @@ LINES = [
     checkpoint(206, "half a manifest", lambda folder, content: (folder / "manifest.json").read_text()[:500], "manifest.json"),
     checkpoint(206, "an edited manifest", lambda folder, content: (folder / "manifest.json").read_text().replace(
         '"step": 2', '"step": 1'), "manifest.json", "checksum"),
+    [checkpoint(206, f"a manifest with 200,000 nested lists, closed: {command}", lambda folder, content: CLOSED,
+                "manifest.json", command=command) for command in ("verify", "launch")],
+    checkpoint(206, "a manifest with 200,000 nested lists, closed: list", lambda folder, content: CLOSED, "manifest.json",
+               command="list", code=DONE, although="the list says what is wrong with each checkpoint"),
+    Case(206, "metrics.jsonl with 200,000 nested lists, closed", deep_metrics, DONE,
+         although="such a line isn't a record: it is left out"),
     manifest(206, "a manifest of another step", in_progress("step", 7), "manifest.json", "step 7", "checkpoint-2", command="launch"),
     checkpoint(206, "a flipped bit in a shard", flip_bit("rank-00000.safetensors"), "rank-00000.safetensors", "checksum"),
     checkpoint(206, "a truncated shard", cut_file("rank-00000.safetensors"), "rank-00000.safetensors"),

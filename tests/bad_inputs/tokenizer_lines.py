@@ -78,6 +78,20 @@ def tokenizer_json(line, what, change, *says, **more):
     return model(line, what, content, *says, name="tokenizer.json", **more)
 
 
+def deep(key):
+    """An object with 200,000 nested lists, all of them closed: valid JSON."""
+    return f'{{"{key}": ' + "[" * 200_000 + "]" * 200_000 + "}"
+
+
+def tokenizer_config(line, what, text, *says):
+    """A good SentencePiece model next to a tokenizer_config.json of this text."""
+    def make(place):
+        place.write("tokenizer/spiece.model", good(place))
+        return ["launch", "--config_file", place.job({"tokenizer": {"path": str(
+            place.write("tokenizer/tokenizer_config.json", text).parent)}})]
+    return Case(line, what, make, INPUT, ("tokenizer_config.json", *says))
+
+
 def of_model(**change):
     return {"model": {**JSON["model"], **change}}
 
@@ -144,6 +158,8 @@ LINES = [
           "2147483647"),
     model(163, "200,000 nested groups", b"\x0b" * 200_000),
     tokenizer_json(163, "100,000 nested lists", '{"model": ' + "[" * 100_000, "tokenizer.json:1"),
+    tokenizer_json(163, "200,000 nested lists, closed", deep("model"), "tokenizer.json:1", "deeper"),
+    tokenizer_config(163, "200,000 nested lists in tokenizer_config.json", deep("extra"), "deeper"),
     tokenizer_json(164, "an id above the limit", added({"id": 2**24 + 1})),
     tokenizer_json(164, "a negative id", added({"id": -1})),
     tokenizer_json(164, "an added token with the id of another", added({"id": 2}), code=DONE,

@@ -68,6 +68,11 @@ class CheckLayers(unittest.TestCase):
             with self.subTest(header):
                 self.refuses({"models/t5/model.cpp": f"#include <{header}>"}, f"belongs in {room}")
 
+    def test_refuses_json_of_any_depth(self):
+        line = "auto a = nlohmann::json::parse(text);"
+        self.refuses({"models/t5/model.cpp": line}, "models/t5/model.cpp:1:", "bounded_json")
+        self.assertEqual(check({"data/json/parse_json.cpp": line}), (0, ""))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bounded_json.h"
 #include "engine/config/document/json_text.h"
 #include "engine/config/tables.h"
 
@@ -141,7 +142,7 @@ Json option_schema(const Entry& entry) {
   Json schema = Json::object();
   if (const std::string text = description(entry); !text.empty()) schema["description"] = text;
   if (takes_anything(entry)) return schema;
-  if (has_default(entry)) schema["default"] = Json::parse(to_json(entry.initial));
+  if (has_default(entry)) schema["default"] = bounded_json<Json>(to_json(entry.initial));
   Json any = values(entry);
   any.push_back(reference("variable"));
   if (entry.kind.type == Type::kTexts) {

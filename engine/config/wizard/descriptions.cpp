@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bounded_json.h"
+
 namespace trainer::config {
 namespace {
 
@@ -10,7 +12,7 @@ namespace {
 template <class Description, class Read>
 std::optional<Description> parse(const std::string& text, Read read) {
   try {
-    const auto json = nlohmann::json::parse(text);
+    const auto json = bounded_json_or_none(text);
     Description description;
     if (json.contains("error"))
       description.error = json.at("error");

@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bounded_json.h"
+
 namespace trainer::config {
 
 std::string ModelDescription::text() const {
@@ -29,7 +31,7 @@ std::string ModelDescription::block_classes() const {
 
 std::optional<ModelDescription> parse_description(const std::string& json) {
   try {
-    const auto parsed = nlohmann::json::parse(json);
+    const auto parsed = bounded_json_or_none(json);
     ModelDescription model;
     model.error = parsed.value("error", "");
     if (!model.error.empty()) return model;

@@ -8,6 +8,7 @@
 
 #include <ATen/Parallel.h>
 
+#include "engine/base/bounded_json.h"
 #include "engine/dist/accelerator.h"
 #include "engine/dist/memory.h"
 #include "engine/train/parallelism.h"
@@ -21,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 void summarize(const PhaseSeconds& mine, dist::Comm& comm, Profile& profile) {
   const std::vector<std::string> all = comm.gather_text(nlohmann::json(mine).dump());
   for (size_t rank = 0; rank < all.size(); ++rank) {
-    const auto phases = nlohmann::json::parse(all[rank]).get<PhaseSeconds>();
+    const auto phases = bounded_json(all[rank]).get<PhaseSeconds>();
     for (size_t i = 0; i < kPhases; ++i)
       if (phases[i] > profile.slowest[i].seconds) profile.slowest[i] = {static_cast<int64_t>(rank), phases[i]};
     if (rank == 0) profile.phases = phases;
