@@ -40,6 +40,28 @@ std::optional<double> measured(const Found& checkpoint, const std::string& metri
   }
 }
 
+void sort_by_step(std::vector<Found>& checkpoints) {
+  std::sort(checkpoints.begin(), checkpoints.end(), [](const Found& a, const Found& b) { return a.step < b.step; });
+}
+
+/// Published checkpoints that were moved away to be replaced, and weren't: intact, and without one of the final name.
+std::vector<Found> find_replaced(const fs::path& output_dir) {
+  std::vector<Found> found;
+  for (const fs::path& old : find_unfinished(output_dir)) {
+    const std::string name = old.filename().string();
+    if (!name.ends_with(kReplacedSuffix)) continue;
+    const std::optional<int64_t> step = step_of(name.substr(1, name.find('.', 1) - 1));
+    std::error_code error;
+    if (!step || fs::exists(checkpoint_path(output_dir, *step), error)) continue;
+    try {
+      read_contents(old);
+      found.push_back({*step, old});
+    } catch (const Error&) {  // damaged, or recovered meanwhile
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 bool is_checkpoint(const fs::path& folder) {
@@ -62,8 +84,25 @@ std::vector<Found> find_checkpoints(const fs::path& output_dir) {
   for (const auto& entry : fs::directory_iterator(output_dir, error))
     if (const auto step = step_of(entry.path().filename().string()); step && is_checkpoint(entry.path()))
       found.push_back({*step, entry.path()});
-  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.step < b.step; });
+  sort_by_step(found);
   return found;
+}
+
+std::vector<Found> readable_checkpoints(const fs::path& output_dir) {
+  std::vector<Found> found = find_checkpoints(output_dir);
+  for (Found& one : find_replaced(output_dir)) found.push_back(std::move(one));
+  sort_by_step(found);
+  return found;
+}
+
+fs::path readable_folder(const fs::path& checkpoint) {
+  std::error_code error;
+  if (fs::exists(checkpoint, error)) return checkpoint;
+  const fs::path link = fs::read_symlink(checkpoint, error);  // "latest"
+  const fs::path name = (link.empty() ? checkpoint : link).filename();
+  for (const Found& one : find_replaced(checkpoint.has_parent_path() ? checkpoint.parent_path() : "."))
+    if (name == checkpoint_path("", one.step).filename()) return one.folder;
+  return checkpoint;
 }
 
 std::optional<Found> newest_checkpoint(const fs::path& output_dir) {
@@ -118,19 +157,9 @@ void link_latest(const fs::path& output_dir, const fs::path& folder) {
 }
 
 void recover_replaced(const fs::path& output_dir) {
-  for (const fs::path& old : find_unfinished(output_dir)) {
-    const std::string name = old.filename().string();
-    if (!name.ends_with(kReplacedSuffix)) continue;
-    const std::optional<int64_t> step = step_of(name.substr(1, name.find('.', 1) - 1));
-    std::error_code error;
-    if (!step || fs::exists(checkpoint_path(output_dir, *step), error)) continue;
-    try {
-      read_contents(old);
-    } catch (const InputError&) {
-      continue;
-    }
-    if (ops::rename(old, checkpoint_path(output_dir, *step)) != 0) throw machine_error("recover", old, errno);
-  }
+  for (const Found& one : find_replaced(output_dir))
+    if (ops::rename(one.folder, checkpoint_path(output_dir, one.step)) != 0)
+      throw machine_error("recover", one.folder, errno);
 }
 
 void remove_partial(const fs::path& output_dir) {

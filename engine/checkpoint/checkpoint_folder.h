@@ -27,6 +27,10 @@ std::filesystem::path partial_path(const std::filesystem::path& output_dir, int6
 /// Published checkpoints, oldest first.
 std::vector<Found> find_checkpoints(const std::filesystem::path& output_dir);
 std::optional<Found> newest_checkpoint(const std::filesystem::path& output_dir);
+/// For commands that only read: also checkpoints that recover_replaced() would restore, in the folders they are in now.
+std::vector<Found> readable_checkpoints(const std::filesystem::path& output_dir);
+/// `checkpoint` itself, or the folder in which it can be read now, if it is one that recover_replaced() would restore.
+std::filesystem::path readable_folder(const std::filesystem::path& checkpoint);
 /// Unpublished saves and unfinished removals.
 std::vector<std::filesystem::path> find_unfinished(const std::filesystem::path& output_dir);
 

@@ -30,15 +30,25 @@ using checkpoint::Found;
 
 /// `folder` itself if it is a checkpoint, else the checkpoints in it, oldest first. Errors: InputError when there are
 /// none.
-std::vector<Found> checkpoints_in(const fs::path& folder) {
+std::vector<Found> checkpoints_in(const fs::path& given) {
+  const fs::path folder = checkpoint::readable_folder(given);
   if (checkpoint::is_checkpoint(folder)) return {{-1, fs::canonical(folder)}};
-  auto found = checkpoint::find_checkpoints(folder);
+  auto found = checkpoint::readable_checkpoints(folder);
   if (found.empty())
     throw InputError(
         "{} is not a checkpoint (it has no manifest.json) and contains none.\n  Give an output_dir or one of its "
         "checkpoint-N folders.",
         folder.string());
   return found;
+}
+
+/// Unpublished saves and unfinished removals that aren't among `checkpoints`.
+std::vector<fs::path> unfinished_beside(const std::vector<Found>& checkpoints, const fs::path& folder) {
+  std::vector<fs::path> unfinished = checkpoint::find_unfinished(folder);
+  std::erase_if(unfinished, [&](const fs::path& path) {
+    return std::any_of(checkpoints.begin(), checkpoints.end(), [&](const Found& one) { return one.folder == path; });
+  });
+  return unfinished;
 }
 
 /// What is known of a checkpoint without reading its tensors.
@@ -119,16 +129,17 @@ int list(const Arguments& arguments) {
     if (const std::string marks = marks_of(one, all, folder); !marks.empty()) line += fmt::format("  ({})", marks);
     fmt::print("{}\n", line);
   }
-  for (const fs::path& unfinished : checkpoint::find_unfinished(folder))
+  for (const fs::path& unfinished : unfinished_beside(all, folder))
     fmt::print("{:<20} unfinished; never used to resume\n", unfinished.filename().string());
   return kDone;
 }
 
 /// The folders in `folder` whose signature can be verified: checkpoints and a model.
-std::vector<fs::path> signed_folders(const fs::path& folder) {
+std::vector<fs::path> signed_folders(const fs::path& given) {
+  const fs::path folder = checkpoint::readable_folder(given);
   if (checkpoint::is_checkpoint(folder)) return {folder};
   std::vector<fs::path> folders;
-  for (const Found& one : checkpoint::find_checkpoints(folder)) folders.push_back(one.folder);
+  for (const Found& one : checkpoint::readable_checkpoints(folder)) folders.push_back(one.folder);
   // What resuming skips, but a person might load: refused by name.
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.is_directory() && entry.path().filename().string().starts_with("checkpoint-") &&
@@ -199,7 +210,9 @@ int prune(const Arguments& arguments) {
   if (all.front().step < 0) throw ConfigError("{} is a checkpoint: prune takes a run's output_dir", folder);
   signal(SIGUSR2, SIG_IGN);  // sent by `checkpoint now`, which would mistake us for a run that uses the folder
   const FolderLock lock(folder);
-  all = checkpoint::find_checkpoints(folder);  // a run may have ended meanwhile
+  if (!dry_run) checkpoint::recover_replaced(folder);
+  all = checkpoint::readable_checkpoints(folder);  // a run may have ended meanwhile
+  const auto published = all;
   // Damaged ones don't count: that many intact checkpoints must stay, whatever is newer.
   std::erase_if(all, [](const Found& one) { return !problem_of(one.folder).empty(); });
   if (keep.best_by != "none" && checkpoint::best_checkpoint(all, keep.best_by) == nullptr)
@@ -208,7 +221,7 @@ int prune(const Arguments& arguments) {
     fmt::print("{} {}\n", dry_run ? "would remove" : "removing", one.folder.filename().string());
     if (!dry_run) checkpoint::remove_checkpoint(one.folder);
   }
-  for (const fs::path& unfinished : checkpoint::find_unfinished(folder))
+  for (const fs::path& unfinished : unfinished_beside(published, folder))
     fmt::print("{} {}\n", dry_run ? "would remove" : "removing", unfinished.filename().string());
   if (!dry_run) checkpoint::remove_partial(folder);
   return kDone;
@@ -233,6 +246,7 @@ int export_weights(const Arguments& arguments) {
   app.add_option("--key", key, "file of the Ed25519 public key that must have signed CHECKPOINT");
   app.add_option("--sign", sign, "file of an Ed25519 private key that signs FOLDER, which must be empty or missing");
   if (!parse(app, arguments)) return 0;
+  folder = checkpoint::readable_folder(folder).string();
   if (format == "megatron")
     become_worker({"export-checkpoint", folder, output, key, sign, std::to_string(tensor), std::to_string(pipeline)});
   for (const auto* const option : {by_layers, by_stages})

@@ -50,7 +50,7 @@ std::vector<fs::path> checkpoints_of(const config::Config& config) {
   if (choice == "false") return {};
   if (names_checkpoint(config)) return {choice};
   std::vector<fs::path> folders;
-  for (const checkpoint::Found& found : checkpoint::find_checkpoints(config.output_dir))
+  for (const checkpoint::Found& found : checkpoint::readable_checkpoints(config.output_dir))
     folders.insert(folders.begin(), found.folder);
   return folders;
 }

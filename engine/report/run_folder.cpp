@@ -151,7 +151,7 @@ RunFolder read_run(const fs::path& folder) {
   run.records = read_records(metrics);
   run.settings = read_settings(folder / "config.resolved.yaml");
   run.predictions = read_predictions(folder / "predictions.jsonl");
-  for (const checkpoint::Found& one : checkpoint::find_checkpoints(folder)) run.checkpoints.push_back(one.step);
+  for (const checkpoint::Found& one : checkpoint::readable_checkpoints(folder)) run.checkpoints.push_back(one.step);
   run.ending = read_ending(folder / "outcome.json", metrics);
   return run;
 }

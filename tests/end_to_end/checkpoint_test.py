@@ -80,6 +80,32 @@ class Commands(Checkpoints):
         self.assertFalse((output / ".checkpoint-15.partial").exists())
         self.assertIn("--keep", self.command("prune", output, code=2).stderr)
 
+    def test_a_checkpoint_that_was_moved_away_to_be_replaced(self):
+        """Without RENAME_EXCHANGE (NFS), a crash can leave the only copy of a checkpoint in the folder .old."""
+        output = self.folder / "output"
+        self.launch(self.job("output", {"evaluation": None}))
+        moved = output / ".checkpoint-12.partial.old"
+        (output / "checkpoint-12").rename(moved)
+        before = snapshot(output)
+        rows = json.loads(self.command("list", output, "--json").stdout)
+        self.assertEqual([(row["step"], row["problem"]) for row in rows], [(3, ""), (6, ""), (9, ""), (12, "")])
+        self.assertNotIn("unfinished", self.command("list", output).stdout)
+        self.assertEqual(self.command("verify", output).stdout.count("intact"), 4)
+        for number, name in enumerate(("checkpoint-12", "latest")):
+            self.assertIn("intact", self.command("verify", output / name).stdout)
+            exported = self.folder / f"exported-{number}"
+            self.command("export", output / name, exported)
+            self.assertEqual((exported / "model.safetensors").read_bytes(), (output / "model.safetensors").read_bytes())
+        self.assertEqual(snapshot(output), before)
+        self.assertIn("would remove checkpoint-3\nwould remove checkpoint-6\nwould remove checkpoint-9",
+                      self.command("prune", output, "--keep", 1, "--dry_run").stdout)
+        self.assertEqual(snapshot(output), before)
+        self.command("prune", output, "--keep", 1)
+        self.assertEqual(self.steps(output), [12])
+        (output / "checkpoint-12").rename(moved)
+        self.damage(moved / "manifest.json")
+        self.assertIn("contains none", self.command("verify", output, code=3).stderr)
+
     def test_export_of_adapters(self):
         output, exported = self.folder / "output", self.folder / "exported"
         self.launch(self.job("output", SHARDED, {"model": {"config": None, "path": str(self.base_model())},
