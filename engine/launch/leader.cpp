@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include <fmt/ranges.h>
 
@@ -46,7 +47,7 @@ void check_openness(const Appointment& appointment) {
 }  // namespace
 
 Leader::Leader(const Appointment& appointment, const Introduction& own, SignalQueue& signals)
-    : appointment_(appointment), own_(own), signals_(signals) {
+    : appointment_(appointment), own_(own), signals_(signals), admissions_(appointment.rejoin) {
   for (int machine = 0; machine < own.machines; ++machine)
     if (is_follower(machine)) expected_.insert(machine);
 }
@@ -100,7 +101,7 @@ Leader::Gathered Leader::take_along(Terms terms) {
   const std::vector<int> followers = here();
   terms.machines = size_of(static_cast<int>(followers.size()) + 1);
   terms.attempt_id = new_attempt_id();
-  in_attempt_.clear();
+  const std::set<int> before = std::exchange(in_attempt_, {});
   std::vector<Machine> others;
   std::string own_address;
   for (const int number : followers) {
@@ -116,6 +117,7 @@ Leader::Gathered Leader::take_along(Terms terms) {
     visitor.line.send(to_message(terms));
     others.push_back({.number = terms.machine, .name = visitor.name(), .line = std::move(visitor.line)});
     in_attempt_.insert(number);
+    if (!before.contains(number)) admissions_.note(number, Clock::now());
   }
   std::erase_if(visitors_,
                 [&](const Visitor& visitor) { return visitor.who && in_attempt_.contains(visitor.who->machine); });
@@ -148,11 +150,17 @@ std::string Leader::newcomers() const {
   std::set<int> machines = in_attempt_;
   std::string names;
   for (const Visitor& visitor : visitors_) {
-    if (!visitor.who || !visitor.prepared || !machines.insert(visitor.who->machine).second) continue;
+    if (!visitor.who || !visitor.prepared || is_too_early(visitor)) continue;
+    if (!machines.insert(visitor.who->machine).second) continue;
     names += (names.empty() ? "" : " and ") + visitor.name();
   }
   const int now = static_cast<int>(in_attempt_.size()) + 1, then = size_of(static_cast<int>(machines.size()) + 1);
   return then > now ? names : "";
+}
+
+bool Leader::is_too_early(const Visitor& visitor) const {
+  const Clock::time_point now = Clock::now();
+  return now - visitor.came < admissions_.wait_of(visitor.who->machine, now);
 }
 
 int Leader::size_of(int machines) const {
@@ -330,8 +338,12 @@ void Leader::welcome(Visitor& visitor) {
                visitor.name());
   if (const std::string clock = about_clock(*visitor.who, visitor.name()); !clock.empty())
     say("trainer: warning: {}\n", clock);
-  say("trainer: {} of {} is connected{}\n", visitor.name(), own_.machines,
-      waits ? "; it joins after its preparation and the next save of all ranks" : "");
+  std::string next;
+  if (waits) next = "; it joins after its preparation and the next save of all ranks";
+  const auto wait = admissions_.wait_of(visitor.who->machine, Clock::now());
+  if (waits && wait.count() > 0)
+    next += fmt::format(", in {:g} s at the earliest, because it has joined and left repeatedly", seconds(wait));
+  say("trainer: {} of {} is connected{}\n", visitor.name(), own_.machines, next);
   const bool meets = phase_ == Phase::kMeeting || phase_ == Phase::kFirstMeeting;
   if (meets && !is_complete() && !last_call_) say_who_is_missing();
 }
@@ -427,8 +439,8 @@ void Leader::say_who_is_missing() const {
   say("trainer: waiting for {} of {} at {} (for at most {:g} s{})\n", listed(missing()), own_.machines,
       endpoint_text(appointment_.host, appointment_.port), seconds(appointment_.patience),
       appointment_.is_elastic() ? fmt::format("; {} {} enough", appointment_.sizes.front(),
-                                 appointment_.sizes.front() == 1 ? "machine is" : "machines are")
-                   : "");
+                                              appointment_.sizes.front() == 1 ? "machine is" : "machines are")
+                                : "");
 }
 
 Visitor* Leader::numbered(int machine) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/launch/admissions.h"
 #include "engine/launch/entrance.h"
 #include "engine/launch/meeting.h"
 #include "engine/launch/terms.h"
@@ -75,6 +76,8 @@ class Leader : public Door {
   std::vector<int> here() const;
   std::vector<int> missing() const;
   void say_who_is_missing() const;
+  /// Whether the machine has joined so often lately that it has to wait before it does again.
+  bool is_too_early(const Visitor& visitor) const;
   Visitor* numbered(int machine);
 
   const Appointment& appointment_;
@@ -82,6 +85,7 @@ class Leader : public Door {
   SignalQueue& signals_;
   Phase phase_ = Phase::kFirstMeeting;
   Entrance entrance_;
+  Admissions admissions_;
   std::vector<Visitor> visitors_;
   std::set<int> in_attempt_;  // followers in the current generation, or in the last one
   std::set<int> expected_;    // followers for which the meeting waits

@@ -21,6 +21,7 @@ struct Appointment {
   std::vector<int> sizes{};                     // the usable numbers of machines, ascending
   std::chrono::milliseconds patience{600'000};  // for all machines to connect
   std::chrono::milliseconds last_call{5'000};   // for more to connect, once there are enough
+  std::chrono::milliseconds rejoin{1'000};      // of a machine that has joined twice lately: Admissions
   std::chrono::milliseconds silence{10'000};    // of a connected machine, before it counts as lost
   std::string key;                              // that the machines share: take_key(); "": none
   bool wants_no_secret = false;                 // TRAINER_SECRET_FILE=none

@@ -37,7 +37,8 @@
 namespace trainer::launch {
 namespace {
 
-/// Between the first tries of two machines to succeed a leader. The folder's lock decides; this only prefers the lowest.
+/// Between the first tries of two machines to succeed a leader. The folder's lock decides; this only prefers the
+/// lowest.
 constexpr std::chrono::milliseconds kBetweenHeirs{300};
 
 /// Reports the outcome; the leader also to files and servers. `leads`: null on a follower.
@@ -220,15 +221,14 @@ class InCompany {
 
   Outcome live() {
     const auto door = [this]() -> Door* { return leader_ ? &*leader_ : nullptr; };
-    const Outcome outcome =
-        launch::live(run_, signals_, door, [&](Attempts& attempts) -> Outcome {
-          try {
-            return one_attempt(attempts);
-          } catch (const Error& error) {
-            if (error.code() == kUsageFailure) throw;  // a list of problems, which is shown whole
-            return {.code = error.code(), .message = error.what()};
-          }
-        });
+    const Outcome outcome = launch::live(run_, signals_, door, [&](Attempts& attempts) -> Outcome {
+      try {
+        return one_attempt(attempts);
+      } catch (const Error& error) {
+        if (error.code() == kUsageFailure) throw;  // a list of problems, which is shown whole
+        return {.code = error.code(), .message = error.what()};
+      }
+    });
     if (leader_) leader_->dismiss_all(to_message(outcome));
     return outcome;
   }
@@ -243,6 +243,7 @@ class InCompany {
         .port = config.main_process_port != 0 ? static_cast<int>(config.main_process_port) : kDefaultPort,
         .patience = run.patience.join,
         .last_call = run.patience.last_call,
+        .rejoin = run.patience.rejoin,
         .silence = run.patience.silence,
         .folder = config.output_dir,
         .starter = single_starter()};
@@ -392,7 +393,9 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
   program.words.insert(program.words.end(), words.begin(), words.end());
   const RankAssignment place = rank_assignment_of(plan);
   signal(SIGUSR2, [](int) {});  // nothing can be saved while data is prepared; later the queue receives it
-  RunStatus status{.world_size = static_cast<int>(plan.world_size()), };
+  RunStatus status{
+      .world_size = static_cast<int>(plan.world_size()),
+  };
   std::unique_ptr<StatusServer> server;
   std::optional<SignalQueue> signals;
   if (place.is_alone()) signals.emplace();  // first: a signal that ends the program leaves no half-made output folder

@@ -24,6 +24,7 @@ struct Patience {
   std::chrono::milliseconds pause{1'000};      ///< before a restart when the last one got no further; doubles each time
   std::chrono::milliseconds join{600'000};     ///< for all machines to connect
   std::chrono::milliseconds last_call{5'000};  ///< for more machines to connect, once there are enough of a range
+  std::chrono::milliseconds rejoin{1'000};     ///< before a machine joins a third time in ten minutes: Admissions
   std::chrono::milliseconds silence{10'000};   ///< of another machine, before it counts as lost
   std::chrono::milliseconds kill_wait{0};      ///< from SIGTERM to the scheduler's SIGKILL (SLURM's KillWait); 0: none
   std::chrono::milliseconds together{1'000};   ///< stop signals of a kind within it are one: Note [Stop signals]

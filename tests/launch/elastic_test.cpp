@@ -1,6 +1,7 @@
 // Runs whose machines join and leave.
 #include <nlohmann/json.hpp>
 
+#include "engine/launch/admissions.h"
 #include "tests/launch/several_machines.h"
 
 namespace trainer::launch {
@@ -86,6 +87,45 @@ TEST_F(Elastic, ALossWithoutRestartsLeftEndsTheRun) {
   EXPECT_EQ(finish(0), kGaveUp) << screens();
   EXPECT_TRUE(said(0, "gave up: all 1 restarts (max_restarts) are spent")) << screen(0);
   EXPECT_FALSE(anyone_left());
+}
+
+/// With an hour between, a machine that returns five times joins twice.
+TEST_F(Elastic, AMachineThatIsLostAgainAndAgainDisturbsTheOthersTwice) {
+  plan_.config.max_restarts = 9;
+  patience_.rejoin = std::chrono::hours(1);
+  start(0, {{"FAKE", "live:99"}});
+  wait_for_attempt(0, 1);
+  for (int attempt = 1; attempt <= 4; attempt += 2) {  // it joins, and is lost
+    start(1, {{"FAKE", "live:99"}});
+    wait_for_attempt(attempt, 2);
+    kill(pid_of(1), SIGKILL);
+    finish(1);
+    wait_for_attempt(attempt + 1, 1);
+  }
+  for (int i = 0; i < 3; ++i) {
+    start(1, {{"FAKE", "live:99"}});
+    wait_for([&] { return said(1, "joins its next generation"); });
+    expect_same_attempt(4);
+    kill(pid_of(1), SIGKILL);
+    finish(1);
+    fs::remove(folder_ / "screen-1");
+  }
+  EXPECT_TRUE(said(0, "in 3600 s at the earliest, because it has joined and left repeatedly")) << screen(0);
+  kill(pid_of(0), SIGTERM);
+  EXPECT_EQ(finish(0), 143) << screen(0);
+}
+
+TEST(AdmissionsTest, WaitsDoubleUpToAMinuteAndAreForgottenAfterTenMinutes) {
+  Admissions admissions(std::chrono::seconds(1));
+  Clock::time_point now{};
+  std::vector<int64_t> waits;
+  for (int i = 0; i < 10; ++i) {
+    waits.push_back(admissions.wait_of(1, now) / std::chrono::seconds(1));
+    admissions.note(1, now);
+  }
+  EXPECT_EQ(waits, (std::vector<int64_t>{0, 0, 1, 2, 4, 8, 16, 32, 60, 60}));
+  EXPECT_EQ(admissions.wait_of(2, now).count(), 0) << "of another machine";
+  EXPECT_EQ(admissions.wait_of(1, now + std::chrono::minutes(11)).count(), 0);
 }
 
 TEST_F(Elastic, TooFewMachinesDoNotContinue) {
