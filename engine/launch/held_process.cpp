@@ -23,14 +23,14 @@ std::string line_after(const std::string& file, const std::string& key) {
 }
 
 /// The frozen cgroup of a process; "" if it is in none. Version 1 has a hierarchy of its own for this.
-std::string frozen_cgroup(pid_t pid) {
-  const std::string groups = fmt::format("/proc/{}/cgroup", pid);
+std::string frozen_cgroup(pid_t pid, const std::string& root) {
+  const std::string groups = fmt::format("{}/proc/{}/cgroup", root, pid), mount = root + "/sys/fs/cgroup";
   if (const std::string group = line_after(groups, "freezer:"); !group.empty())
-    if (const std::string state = line_after("/sys/fs/cgroup/freezer" + group + "/freezer.state", "FR");
+    if (const std::string state = line_after(mount + "/freezer" + group + "/freezer.state", "FR");
         state == "OZEN" || state == "EEZING")
       return group;
   if (const std::string group = line_after(groups, "0::"); !group.empty())
-    if (line_after("/sys/fs/cgroup" + group + "/cgroup.events", "frozen ") == "1") return group;
+    if (line_after(mount + group + "/cgroup.events", "frozen ") == "1") return group;
   return "";
 }
 
@@ -54,10 +54,10 @@ bool reap_within(pid_t child, std::chrono::milliseconds patience) {
   return true;
 }
 
-std::string what_holds(pid_t pid) {
-  if (const std::string group = frozen_cgroup(pid); !group.empty())
+std::string what_holds(pid_t pid, const std::string& root) {
+  if (const std::string group = frozen_cgroup(pid, root); !group.empty())
     return fmt::format("its cgroup {} is frozen", group);
-  const std::string folder = fmt::format("/proc/{}", pid);
+  const std::string folder = fmt::format("{}/proc/{}", root, pid);
   const std::string state = line_after(folder + "/status", "State:\t");
   std::string place;
   std::getline(std::ifstream(folder + "/wchan"), place);

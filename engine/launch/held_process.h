@@ -18,7 +18,7 @@ int wait_for_end(pid_t child);
 bool reap_within(pid_t child, std::chrono::milliseconds patience);
 
 /// What holds a process that was killed: "it is in state D (disk sleep) in nfs_wait_bit_killable", "its cgroup
-/// /jobs/7 is frozen". From /proc and /sys.
-std::string what_holds(pid_t pid);
+/// /jobs/7 is frozen". From /proc and /sys; `root` replaces / in tests.
+std::string what_holds(pid_t pid, const std::string& root = "");
 
 }  // namespace trainer::launch

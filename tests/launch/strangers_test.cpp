@@ -1,7 +1,10 @@
 // Programs at the port where machines meet that are not machines of the run: none of them ends, stops or slows it.
 #include <sys/resource.h>
 
+#include <algorithm>
+
 #include "engine/base/link_protocol.h"
+#include "engine/launch/entrance.h"
 #include "engine/launch/meeting.h"
 #include "tests/launch/several_machines.h"
 
@@ -12,9 +15,7 @@ class Strangers : public SeveralMachines {
  protected:
   Strangers() : SeveralMachines(2, 1) {}
 
-  Address meeting_point() const {
-    return resolve("127.0.0.1", static_cast<int>(plan_.config.main_process_port)).at(0);
-  }
+  Address meeting_point() const { return resolve("127.0.0.1", static_cast<int>(plan_.config.main_process_port)).at(0); }
 
   /// Answers the first connection to machine 0's address with `answer`, in machine 0's place.
   void answer_as_machine_0(const std::string& answer) {
@@ -47,6 +48,16 @@ class Strangers : public SeveralMachines {
     EXPECT_EQ(bind(socket.get(), from.raw(), from.size), 0);
     connect(socket.get(), to.raw(), to.size);
     return socket;
+  }
+
+  /// Whether the other side has closed the connection, or refused it.
+  static bool is_closed(const FileDescriptor& socket) {
+    char byte = 0;
+    const ssize_t count = recv(socket.get(), &byte, 1, MSG_DONTWAIT);
+    return count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK);
+  }
+  static std::size_t closed(const std::vector<FileDescriptor>& sockets) {
+    return static_cast<std::size_t>(std::count_if(sockets.begin(), sockets.end(), is_closed));
   }
 
   /// Seconds of processor time that machine `number`'s launcher has used.
@@ -89,6 +100,48 @@ TEST_F(Strangers, CannotTakeThePortDuringARun) {
   kill(std::stoi(noted("pid-1")), SIGKILL);
   for (const int number : {0, 1}) EXPECT_EQ(finish(number), 0) << screens();
   EXPECT_TRUE(try_listen(meeting_point()));
+}
+
+/// They make room for each other, not for a stranger at another address, which came first of all.
+TEST_F(Strangers, OfOneAddressHaveALimit) {
+  start(0, {{"FAKE", "use_store"}});
+  wait_for([&] { return said(0, "waiting for machine 1"); });
+  const FileDescriptor other = stranger_from("127.0.0.3");
+  std::vector<FileDescriptor> strangers;
+  for (int i = 0; i < 200; ++i) strangers.push_back(stranger_from("127.0.0.2"));
+  wait_for([&] { return closed(strangers) >= strangers.size() - Entrance::kMostOfOneAddress; });
+  EXPECT_EQ(closed(strangers), strangers.size() - Entrance::kMostOfOneAddress);
+  EXPECT_FALSE(is_closed(other));
+  EXPECT_FALSE(is_closed(strangers.back())) << "the newest";
+  EXPECT_TRUE(is_closed(strangers.front())) << "the oldest";
+}
+
+TEST_F(Strangers, FindTheLimitOfOpenFilesRaised) {
+  constexpr rlim_t kSoft = 256;
+  rlimit before{}, limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  if (before.rlim_max <= kSoft) GTEST_SKIP() << "the hard limit is " << before.rlim_max;
+  const rlimit low{kSoft, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  start(0, {{"FAKE", "use_store"}});
+  setrlimit(RLIMIT_NOFILE, &before);
+  wait_for([&] { return said(0, "waiting for machine 1"); });
+  ASSERT_EQ(prlimit(pid_of(0), RLIMIT_NOFILE, nullptr, &limit), 0);
+  EXPECT_EQ(limit.rlim_cur, std::min<rlim_t>(65'536, before.rlim_max));
+}
+
+/// A refused machine hangs up once it has read why; a stranger that keeps talking is disconnected. (Reading ends at the
+/// refusal already; writing fails only once the connection is closed.)
+TEST_F(Strangers, ThatWereRefusedAreDisconnected) {
+  start(0, {{"FAKE", "use_store"}});
+  wait_for([&] { return said(0, "waiting for machine 1"); });
+  const FileDescriptor stranger = stranger_from("127.0.0.2");
+  const std::string hello =
+      encode_frame({.op = LinkOp::kHello, .strings = {"another version", std::string(kNonceBytes, 'n')}});
+  wait_for([&] { return send(stranger.get(), hello.data(), hello.size(), MSG_NOSIGNAL) == std::ssize(hello); });
+  wait_for([&] { return said(0, "runs another version of trainer"); });
+  const std::string ping = encode_frame({.op = LinkOp::kPing});
+  wait_for([&] { return send(stranger.get(), ping.data(), ping.size(), MSG_NOSIGNAL) < 0 && errno != EAGAIN; });
 }
 
 TEST_F(Strangers, DoNotExhaustDescriptors) {
