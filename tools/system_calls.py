@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the system calls of a short run fail, one in each run, and prints a table of what became of it.
 
-system_calls.py BUILD_FOLDER [--ranks N] [--points N] [--only TEXT] [--jobs N]
+system_calls.py BUILD_FOLDER [--ranks N] [--machines N] [--points N] [--only TEXT] [--jobs N]
 
 Without --points, every call fails with each of its errors, which takes hours; with it, at most that many calls of each
 function in each process. How a run is judged: tests/end_to_end/failing_calls.py.
@@ -22,6 +22,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--ranks", type=int, default=1, choices=(1, 2))
+    parser.add_argument("--machines", type=int, default=1, choices=(1, 2), help="launchers that meet on 127.0.0.1")
     parser.add_argument("--points", type=int, default=0)
     parser.add_argument("--only", default="", help="only faults whose text, such as 'trainer fork #1 EAGAIN', has this")
     parser.add_argument("--jobs", type=int, default=2)
@@ -39,7 +40,7 @@ def main():
         subprocess.run([os.environ["TRAINER_BIN"], "tokenize", "train", "--input", ROOT / "data/examples/reports.txt",
                         "--format", "delimited", "--output", tokenizer, "--vocab_size", "280"], check=True,
                        capture_output=True)
-        runs = failing_calls.Runs(folder, tokenizer, arguments.ranks)
+        runs = failing_calls.Runs(folder, tokenizer, arguments.ranks, arguments.machines)
         faults = [fault for fault in failing_calls.faults(runs.counts, arguments.points) if arguments.only in str(fault)]
         print(f"{sum(runs.counts.values())} calls, {len(faults)} faults", flush=True)
         outcomes = []

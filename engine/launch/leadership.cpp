@@ -62,7 +62,8 @@ void Leadership::leave_files(const Outcome& outcome, const Kept& kept) const try
   if (outcome.code == kDone) leave("README.md", [&] { report::write_model_card(folder, folder, saved_step(config_)); });
 } catch (const PeerError&) {  // the folder was taken over, which is the outcome itself
 } catch (const MachineError& error) {
-  say("trainer: no outcome.json and no report.html were written: {}\n", error.what());
+  say("trainer: no outcome.json{} was written: {}\n",
+      outcome.code == kDone ? ", report.html or README.md" : " or report.html", error.what());
 }
 
 }  // namespace trainer::launch

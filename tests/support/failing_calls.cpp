@@ -4,10 +4,12 @@
 // FAILING_CALLS names a file of 4096 zeros, which all processes of the run map: counters of calls by process and
 // function, and whether the fault has struck. It outlives whatever happens to the processes. FAILING_CALLS_FAULT, if
 // set, is "PROCESS FUNCTION K ERRNO": the K-th call of the function in the process fails. A process is trainer,
-// trainer-prepare, or a rank of trainer-worker; a child counts as its parent until it executes another program.
+// trainer-prepare, or a rank of trainer-worker, or the first two of a second machine (FAILING_CALLS_MACHINE=1); a child
+// counts as its parent until it executes another program.
 //
 // Only calls through libc's public functions are seen, as our code, libtorch and Gloo make them; libc's own (of fopen,
 // malloc, the dynamic linker) aren't.
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -55,12 +57,15 @@ constexpr const char* kNames[] = {
 #undef NAME
 };
 
-constexpr int kProcesses = 4;  // trainer, trainer-prepare, rank 0, rank 1
-constexpr const char* kProcessNames[] = {"trainer", "trainer-prepare", "rank-0", "rank-1"};
+constexpr int kProcesses = 6;
+constexpr const char* kProcessNames[] = {"trainer", "trainer-prepare", "rank-0",
+                                         "rank-1",  "trainer-1",       "trainer-prepare-1"};
+constexpr int kOfMachine1 = 4;  // the first of its processes; ranks count over the machines
 
 /// The content of the shared file.
 struct Counts {
   std::atomic<uint64_t> calls[kProcesses][64];
+  std::atomic<uint64_t> descriptors[kProcesses];  // that the process holds when it exits
   std::atomic<uint64_t> struck;
 };
 static_assert(kFunctions <= 64);
@@ -68,14 +73,17 @@ static_assert(kFunctions <= 64);
 struct Plan {
   Counts* counts = nullptr;
   int process = -1;  // this one
+  pid_t pid = 0;     // a child has another one until it executes a program
   int function = -1, error = 0;
   uint64_t call = 0;
 };
 
 int process_number() {
   const char* const name = program_invocation_short_name;
-  if (strcmp(name, "trainer") == 0) return 0;
-  if (strcmp(name, "trainer-prepare") == 0) return 1;
+  const char* const machine = getenv("FAILING_CALLS_MACHINE");
+  const int first = machine != nullptr && strcmp(machine, "1") == 0 ? kOfMachine1 : 0;
+  if (strcmp(name, "trainer") == 0) return first;
+  if (strcmp(name, "trainer-prepare") == 0) return first + 1;
   const char* const rank = getenv("RANK");
   if (strcmp(name, "trainer-worker") != 0 || rank == nullptr) return -1;
   return strcmp(rank, "0") == 0 ? 2 : strcmp(rank, "1") == 0 ? 3 : -1;
@@ -111,7 +119,19 @@ __attribute__((constructor)) void set_up() {
     plan.error = error;
   }
   plan.process = process;
+  plan.pid = getpid();
   plan.counts = static_cast<Counts*>(memory);
+}
+
+/// Records how many descriptors are open; called as the process exits.
+__attribute__((destructor)) void count_descriptors() {
+  if (plan.counts == nullptr || getpid() != plan.pid) return;
+  DIR* const folder = opendir("/proc/self/fd");
+  if (folder == nullptr) return;
+  uint64_t count = 0;
+  while (const dirent* const entry = readdir(folder)) count += entry->d_name[0] != '.' ? 1 : 0;
+  closedir(folder);
+  plan.counts->descriptors[plan.process].store(count - 1);  // without that of the folder
 }
 
 /// Counts the call. Whether it must fail; errno is set then.
@@ -231,6 +251,16 @@ extern "C" int close(int fd) {
   if (failed) errno = error;
   return failed ? -1 : result;
 }
+
+/// Skips destructors.
+#define EXIT(name)                              \
+  extern "C" [[noreturn]] void name(int code) { \
+    count_descriptors();                        \
+    next<void (*)(int)>(#name)(code);           \
+    __builtin_unreachable();                    \
+  }
+EXIT(_exit)
+EXIT(_Exit)
 
 /// These return the error instead of setting errno.
 extern "C" int posix_fallocate(int fd, off_t from, off_t count) {
