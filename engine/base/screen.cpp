@@ -37,10 +37,44 @@ bool waits_for_room(int fd, Clock::time_point end) {
   }
 }
 
+/// During its lifetime, a write to a pipe that nobody reads fails in this thread instead of ending the process: a lost
+/// message must not replace the exit code.
+class PipeSignalHeld {
+ public:
+  PipeSignalHeld() {
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~PipeSignalHeld() {
+    const int error = errno;
+    const timespec at_once{};
+    if (!was_pending_) sigtimedwait(&pipe_, nullptr, &at_once);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = error;
+  }
+  PipeSignalHeld(const PipeSignalHeld&) = delete;
+  PipeSignalHeld& operator=(const PipeSignalHeld&) = delete;
+
+ private:
+  static sigset_t only_pipe() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGPIPE);
+    return signals;
+  }
+
+  const sigset_t pipe_ = only_pipe();
+  sigset_t before_{};
+  bool was_pending_ = false;
+};
+
 }  // namespace
 
 void write(int fd, std::string_view text) noexcept {
-  if (fd < 0) return;                      // poll() would wait for it
+  if (fd < 0) return;  // poll() would wait for it
+  const PipeSignalHeld held;
   static std::atomic<bool> stands{false};  // the screen accepted nothing for kPatience
   const size_t piece = isatty(fd) == 1 ? kPieceOfTerminal : kPieceOfPipe;
   const Clock::time_point end = stands ? Clock::now() : Clock::now() + kPatience;

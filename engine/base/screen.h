@@ -17,7 +17,7 @@ namespace trainer::screen {
 // its output (`trainer explain | head`) ends as other tools do: by SIGPIPE, or through finish_output().
 
 /// Writes `text`, as far as `fd` accepts it. Never throws. Waits at most five seconds for a screen that accepts
-/// nothing, and then no longer until it accepts output again. Requires outlive() if the reader may close its end.
+/// nothing, and then no longer until it accepts output again. A reader that closes its end doesn't end the process.
 void write(int fd, std::string_view text) noexcept;
 
 /// Writes a formatted text to standard error.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/errors.h"
+#include "engine/base/screen.h"
 #include "engine/cli/config_wizard.h"
 #include "engine/cli/flags.h"
 #include "engine/config/convert/convert.h"
@@ -15,13 +16,12 @@ namespace fs = std::filesystem;
 
 /// On standard error, because the file itself can be on standard output.
 void list_rest(const std::string& file, const config::Conversion& done) {
-  fmt::print(stderr, "{} is {}'s: {} options set, {} keys not honored, {} unknown\n", file, done.dialect->program,
-             done.translated.size(), done.not_honored.size(), done.unknown.size());
+  screen::error("{} is {}'s: {} options set, {} keys not honored, {} unknown\n", file, done.dialect->program,
+                done.translated.size(), done.not_honored.size(), done.unknown.size());
   for (const config::Note& note : done.not_honored)
-    fmt::print(stderr, "{}: {}: {} is not honored: {}\n", note.origin, note.key, config::shown(note.value), note.text);
+    screen::error("{}: {}: {} is not honored: {}\n", note.origin, note.key, config::shown(note.value), note.text);
   for (const config::Note& note : done.unknown)  // without its value, which can be a secret
-    fmt::print(stderr, "{}: {} is not honored: the key is unknown{}\n", note.origin, config::shown(note.key),
-               note.text);
+    screen::error("{}: {} is not honored: the key is unknown{}\n", note.origin, config::shown(note.key), note.text);
 }
 
 /// The options that no run can do without, and that `document` lacks.
@@ -75,9 +75,8 @@ int run_convert(const Arguments& arguments) {
   else
     write_configuration(output, text);
   list_rest(file, done);
-  if (const std::string list = missing(done.document); !list.empty()) fmt::print(stderr, "to be added:{}\n", list);
-  if (!output.empty())
-    fmt::print(stderr, "written to {}; check it with: trainer check --config_file {}\n", output, output);
+  if (const std::string list = missing(done.document); !list.empty()) screen::error("to be added:{}\n", list);
+  if (!output.empty()) screen::error("written to {}; check it with: trainer check --config_file {}\n", output, output);
   return 0;
 }
 

@@ -93,7 +93,7 @@ int cache_command(const std::vector<std::string>& args) {
     fmt::print("{}", help_in_80_columns(app.help()));
     return kDone;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error, std::cout, std::cerr) == 0 ? kDone : kUsageFailure;
+    throw ConfigError("{}; `trainer cache --help` lists the flags", error.what());
   }
   config::DataConfig config;
   config.cache_dir = folder;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <iostream>
 #include <map>
 
 #include <CLI/CLI.hpp>
@@ -165,7 +164,7 @@ int tokenize_command(const std::vector<std::string>& args) {
     fmt::print("{}", help_in_80_columns(app.help()));
     return kDone;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error, std::cout, std::cerr) == 0 ? kDone : kUsageFailure;
+    throw ConfigError("{}; `trainer tokenize --help` lists the flags", error.what());
   }
   if (*train_app) {
     run_train(train);
