@@ -24,16 +24,16 @@ bool is_out_of_memory(const std::exception& error) {
 
 /// A call that the C++ library made for us failed. (Streams throw system_error too, and locks that are misused.)
 bool is_of_system(const std::system_error& error) {
-  const bool is_errno = error.code().category() == std::generic_category() ||
-                        error.code().category() == std::system_category();
+  const bool is_errno =
+      error.code().category() == std::generic_category() || error.code().category() == std::system_category();
   return is_errno && error.code() != std::errc::resource_deadlock_would_occur &&
          error.code() != std::errc::operation_not_permitted && error.code() != std::errc::invalid_argument;
 }
 
 std::string of_system(const std::system_error& error) {
   if (error.code() == std::errc::resource_unavailable_try_again)  // std::thread
-    return "cannot start a thread: the limit of processes and threads is reached\n  Raise it with `ulimit -u`, "
-           "or in the container's settings.";
+    return "cannot start a thread: the limit of processes and threads, or of memory, is reached\n  Raise it with "
+           "`ulimit -u` or `ulimit -v`, or in the container's settings.";
   return fmt::format("this machine refused a system call: {}", error.what());
 }
 

@@ -1,14 +1,17 @@
 #include "engine/checkpoint/saver.h"
 
 #include <chrono>
+#include <system_error>
 
 #include <ATen/ops/empty.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 #include "engine/base/file_operations.h"
 #include "engine/base/files.h"
 #include "engine/base/log.h"
+#include "engine/base/uncaught.h"
 #include "engine/checkpoint/digest.h"
 #include "engine/checkpoint/signature.h"
 
@@ -36,6 +39,8 @@ std::string problem_of(const std::function<void()>& work) {
     work();
   } catch (const std::bad_alloc&) {
     return "out of memory while saving";
+  } catch (const std::system_error& error) {  // std::async
+    return describe_uncaught(error).text;
   } catch (const std::exception& error) {
     return error.what();
   }
@@ -196,7 +201,7 @@ void Saver::advance() {
   const auto texts = comm_.gather_text(said.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   std::vector<std::string> written;
   for (const std::string& text : texts) {
-    const nlohmann::json report = nlohmann::json::parse(text);
+    const nlohmann::json report = bounded_json(text);
     if (const std::string problem = report.at("problem"); !problem.empty()) fail(problem);
     written.push_back(report.at("written"));
   }

@@ -5,6 +5,7 @@
 #include <new>
 #include <optional>
 #include <string_view>
+#include <system_error>
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -18,6 +19,7 @@
 #include "engine/base/log.h"
 #include "engine/base/rank_board.h"
 #include "engine/base/screen.h"
+#include "engine/base/uncaught.h"
 #include "engine/config/plan/plan.h"
 #include "engine/dist/accelerator.h"
 #include "engine/dist/backend_comm.h"
@@ -228,6 +230,9 @@ int run_rank(const RankWork& work) {
     failed(kMachineFailure, out_of_memory(phase, ""));
   } catch (const c10::OutOfMemoryError& error) {
     failed(kMachineFailure, out_of_memory(phase, error.what_without_backtrace()));
+  } catch (const std::system_error& error) {  // a thread that can't be started
+    const Uncaught ending = describe_uncaught(error);
+    failed(ending.code, ending.text);
   } catch (const std::exception& error) {
     const std::string text = error.what();
     if (dist::tells_of_lost_rank(text)) failed(kPeerFailure, lost_rank(text));

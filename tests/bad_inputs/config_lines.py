@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 
-from case import CONFIGURATION, DONE, TRAINER, Case, as_nobody, can_be_nobody
+from case import CONFIGURATION, DONE, MACHINE, TRAINER, Case, as_nobody, can_be_nobody
 
 GOOD = """distributed_type: 'NO'
 use_cpu: true
@@ -63,6 +63,14 @@ def file(line, what, content, *says, code=CONFIGURATION, name=FILE, command="lau
 def accepted(line, what, content, *says, **more):
     """An accepted file; `trainer explain` shows its effect."""
     return file(line, what, content, *says, code=DONE, command="explain", **more)
+
+
+def unwritable(command):
+    def make(place):
+        place.write("samples.txt", SAMPLES)
+        place.write(FILE, with_("output_dir: output", "output_dir: /proc/b"))
+        return [command, "--config_file", FILE]
+    return make
 
 
 def checked(line, what, content, *says, code, **more):
@@ -277,6 +285,8 @@ LINES = [
      for option, old, key in (("output_dir", "output_dir: output", "output_dir"),
                               ("tokenizer.path", "path: ../tokenizer", "path"),
                               ("data.train.path", "path: samples.txt", "path"))],
+    [Case(80, f"an output path in which no folder can be made: {command}", unwritable(command), MACHINE, ("/proc/b",))
+     for command in ("check", "launch")],
     file(80, "an output path with a newline", with_("output_dir: output", 'output_dir: "a\\nb"'), "output_dir"),
     file(81, "a secret from the environment", with_("path: ../tokenizer", "path: ${HF_TOKEN}"), "secret",
          silent=(TOKEN,), environment={"HF_TOKEN": TOKEN}),

@@ -299,13 +299,22 @@ TEST(JsonTokenizer, FindsWhatBeginsFarInTheText) {
 
 TEST(JsonTokenizer, RefusesANormalizerThatGrowsWithoutEnd) {
   json root = read_golden("gpt2");
-  const json replace = {{"type", "Replace"}, {"pattern", {{"Regex", "."}}}, {"content", std::string(20, 'x')}};
-  root["normalizer"] = {{"type", "Sequence"}, {"normalizers", std::vector<json>(7, replace)}};
-  try {
-    make(root)->encode("hello");
-    FAIL() << "it was encoded";
-  } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("makes more than"), std::string::npos) << error.what();
+  const auto replace = [](const std::string& content) -> json {
+    return {{"type", "Replace"}, {"pattern", {{"Regex", "."}}}, {"content", content}};
+  };
+  const json decompose = {{"type", "NFKD"}};
+  const json prepend = {{"type", "Prepend"}, {"prepend", std::string(1 << 20, 'x')}};
+  std::vector<json> ligatures;
+  for (int i = 0; i < 4; ++i) ligatures.insert(ligatures.end(), {replace("\ufdfa\ufdfa"), decompose});
+  for (const std::vector<json>& chain :
+       {std::vector<json>(7, replace(std::string(20, 'x'))), std::vector<json>(64, prepend), ligatures}) {
+    root["normalizer"] = {{"type", "Sequence"}, {"normalizers", chain}};
+    try {
+      make(root)->encode("hello");
+      FAIL() << "it was encoded: " << chain.front().dump().substr(0, 80);
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find("makes more than"), std::string::npos) << error.what();
+    }
   }
   root["normalizer"] = {{"type", "NFKD"}};
   EXPECT_GT(make(root)->encode(std::string(1000, ' ') + "\ufdfa").size(), 10U);  // 18 characters of one
