@@ -177,6 +177,7 @@ Trainer::StepResult Trainer::train_step() {
   const int64_t step = progress_.step, skipped_before = progress_.loss_scale.skipped;
   divergence_.keep(*model_, *optimizer_, step);
   const auto start = Clock::now();
+  const double waited_before = seconds_waited_for_core();
   const UpdateBatch batch = next_batch();
   const double data_seconds = seconds_since(start);
   report_(step + 1, kForwardAndBackward);
@@ -207,6 +208,7 @@ Trainer::StepResult Trainer::train_step() {
   }
   if (outcome == StepOutcome::kRollBack) divergence_.roll_back(*model_, *optimizer_);
   report_(step + 1, "logging and reading the next batch");
+  report_shared_cores(seconds_since(start), seconds_waited_for_core() - waited_before);
   return {outcome, loss, grad_norm, learning_rate, batch.tokens, batch.efficiency, batch.digest, data_seconds, agreed};
 }
 
@@ -246,6 +248,16 @@ void Trainer::report_stragglers(const std::vector<double>& seconds) {
       reporter_->report(metrics::StragglerRecord{progress_.step + 1, news.rank,
                                                  static_cast<int>(news.rank * machines / ranks), machines == 1,
                                                  news.factor, news.over});
+}
+
+void Trainer::report_shared_cores(double seconds, double waited) {
+  const double part = is_rank_zero() ? shared_cores_.see(seconds, waited) : 0;
+  if (part > 0)
+    log::warning(
+        "rank 0 waited for a CPU for {:.0f} % of the last {} updates: other processes use its cores, or the ranks of "
+        "this machine have more threads than it has cores. num_cpu_threads_per_process (OMP_NUM_THREADS) is {}: lower "
+        "it, or give the run cores of its own",
+        100 * part, SharedCores::kWindow, std::max<int64_t>(1, config_.num_cpu_threads_per_process));
 }
 
 void Trainer::make_update(bool good, double learning_rate) {

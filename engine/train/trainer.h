@@ -25,6 +25,7 @@
 #include "engine/train/log_window.h"
 #include "engine/train/milestones.h"
 #include "engine/train/run_saver.h"
+#include "engine/train/shared_cores.h"
 #include "engine/train/step_agreement.h"
 #include "engine/train/stragglers.h"
 
@@ -88,6 +89,8 @@ class Trainer {
   StepAgreement agree_on_step(double loss);
   /// `seconds`: how long each rank worked on the update.
   void report_stragglers(const std::vector<double>& seconds);
+  /// Rank 0: warns once if other threads use its cores. The update took `seconds`, and waited for a core for `waited`.
+  void report_shared_cores(double seconds, double waited);
   /// Called once the update's loss and gradients are known. Errors: NumericError when they diverge and the run stops.
   StepOutcome outcome_of_update(double loss, double grad_norm, const UpdateBatch& batch);
   [[noreturn]] void throw_diverged(double loss, double grad_norm, const UpdateBatch& batch) const;
@@ -128,6 +131,7 @@ class Trainer {
   Milestones milestones_;
   int64_t evaluated_ = -1;  // the step of the last evaluation
   Stragglers stragglers_;
+  SharedCores shared_cores_;
   dist::WorkClock work_;
   checkpoint::Progress progress_;
   std::optional<BatchesAhead> batches_;

@@ -1,0 +1,27 @@
+#include "engine/train/shared_cores.h"
+
+#include <fstream>
+
+namespace trainer::train {
+
+double seconds_waited_for_core() {
+  constexpr double kNanosecond = 1e-9;
+  std::ifstream file("/proc/thread-self/schedstat");
+  double ran = 0, waited = 0;
+  return file >> ran >> waited ? waited * kNanosecond : 0;
+}
+
+double SharedCores::see(double seconds, double waited) {
+  window_.push_back({seconds, waited});
+  if (window_.size() > kWindow) window_.pop_front();
+  if (reported_ || window_.size() < kWindow) return 0;
+  double all = 0, lost = 0;
+  for (const Update& update : window_) {
+    all += update.seconds;
+    lost += update.waited;
+  }
+  reported_ = lost > 0 && lost >= kNoticed * all;
+  return reported_ ? lost / all : 0;
+}
+
+}  // namespace trainer::train
