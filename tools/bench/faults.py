@@ -1,5 +1,6 @@
 """Random faults in a tiny run: ranks and launchers are killed, stopped and asked to stop at random times, and the
-number of ranks changes whenever the launcher ends. At the end, the run must equal an undisturbed run.
+number of ranks changes whenever the launcher ends. At the end, the run must equal an undisturbed run. A run that
+reaches its last step before all events have been injected is compared, and followed by another.
 
     python3 tools/bench/faults.py --events 200                  # the world size, 1 to 4, changes between launches
     python3 tools/bench/faults.py --events 200 --sizes 3        # one size: final weights must be bit-identical
@@ -38,7 +39,8 @@ class Bench:
         Faults.setUpClass()
         self.test = Faults()
         self.test.setUp()
-        self.output = self.test.folder / "output"
+        self.runs = 0
+        self.expected = None  # the folder of an undisturbed run
         self.counts = collections.Counter()
         self.seconds = collections.defaultdict(list)  # from a fault to the next attempt, or the end
         self.lost = []  # repeated updates
@@ -82,21 +84,28 @@ class Bench:
             self.lost.append(max(0, before - last_step(self.output)))
         return ends
 
+    def injected(self):
+        return sum(self.counts.values())
+
     def run(self):
+        """One run to its last step, in an output folder of its own."""
+        self.runs += 1
+        name = f"output-{self.runs}"
+        self.output = self.test.folder / name
         while True:
             size = self.random.choice(self.options.sizes)
-            run = self.test.start(self.job("output", size))
+            run = self.test.start(self.job(name, size))
             lives = 0
             seen = last_step(self.output)
             while not run.ended():
                 wanted = seen + self.random.randint(0, 2 * self.options.save_steps)
                 until(lambda: run.ended() or last_step(self.output) > wanted or last_step(self.output) < seen)
-                if run.ended() or sum(self.counts.values()) >= self.options.events:
+                if run.ended() or self.injected() >= self.options.events:
                     break
                 self.strike(run, lives)
                 lives = run.err.count("trainer: restart ")
                 seen = last_step(self.output)
-            if sum(self.counts.values()) >= self.options.events:
+            if self.injected() >= self.options.events:
                 until(lambda: run.ended() or last_step(self.output) > 0)
                 while not run.ended():
                     time.sleep(0.05)
@@ -106,16 +115,19 @@ class Bench:
                 return
             if run.code not in (137, 139, 143, 7, -9):
                 raise SystemExit(f"exit code {run.code}:\n{run.err}")
-            print(f"\r{sum(self.counts.values())} events, step {last_step(self.output)} of {self.options.steps}, "
+            print(f"\r{self.injected()} events, step {last_step(self.output)} of {self.options.steps}, "
                   f"{sum(self.codes.values())} launches", end="", flush=True)
 
     def compare(self):
         """What differs from an undisturbed run; empty if nothing does."""
-        size = self.options.sizes[0]
-        run = self.test.start(self.job("expected", size))
-        while not run.ended():
-            time.sleep(0.05)
-        expected = self.test.folder / "expected"
+        if self.expected is None:
+            run = self.test.start(self.job("expected", self.options.sizes[0]))
+            while not run.ended():
+                time.sleep(0.05)
+            if run.code != 0:
+                raise SystemExit(f"the undisturbed run: exit code {run.code}:\n{run.err}")
+            self.expected = self.test.folder / "expected"
+        expected = self.expected
         ours, theirs = results(self.output), results(expected)
         if [line["order_digest"] for line in ours] != [line["order_digest"] for line in theirs]:
             return "the sample order"
@@ -127,8 +139,8 @@ class Bench:
         return "" if ours == theirs and same else "the final weights"
 
     def report(self):
-        print(f"\n{sum(self.counts.values())} events in {sum(self.codes.values())} launches "
-              f"(exit codes {dict(self.codes)}), {len(read_lines(self.output))} updates")
+        print(f"{self.injected()} events in {sum(self.codes.values())} launches of {self.runs} runs "
+              f"(exit codes {dict(self.codes)})")
         for kind, seconds in sorted(self.seconds.items()):
             print(f"  {kind:<26}{len(seconds):>4}  until all ranks had ended or restarted: median "
                   f"{statistics.median(seconds):.2f} s, longest {max(seconds):.2f} s")
@@ -149,12 +161,17 @@ def main():
     print(f"seed {options.seed}, load {os.getloadavg()[0]:.1f}", flush=True)
     bench = Bench(options)
     try:
-        bench.run()
+        while bench.injected() < options.events:
+            before = bench.injected()
+            bench.run()
+            bench.test.assert_nothing_runs()
+            print(f"\nrun {bench.runs}: {bench.injected() - before} events, {len(read_lines(bench.output))} updates")
+            if what := bench.compare():
+                sys.exit(f"differs: {what}")
+            if bench.injected() == before:
+                sys.exit("a whole run had no event: give it more --steps")
         bench.report()
-        bench.test.assert_nothing_runs()
-        what = bench.compare()
-        print(f"differs: {what}" if what else "equal to an undisturbed run")
-        sys.exit(1 if what else 0)
+        print(f"{bench.injected()} events: equal to an undisturbed run")
     finally:
         bench.test.doCleanups()
         Faults.doClassCleanups()
