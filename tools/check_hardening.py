@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""Checks how programs are linked and compiled: check_hardening.py PROGRAM…
+"""Checks how programs are linked and compiled: check_hardening.py PROGRAM… [--objects FOLDER…]
 
 Relocatable, with tables of addresses that are read-only after the start, no memory that is writable and executable, and
-checks of the stack and of buffers (cmake/Dependencies.cmake)."""
+checks of the stack and of buffers (cmake/Dependencies.cmake). On x86, also the object files below the folders: a jump can
+only reach a marked target (IBT), and a return only its call (SHSTK). A whole program is protected if libc's startup
+files are as well, which depends on the system."""
 
+import argparse
+import pathlib
 import re
 import subprocess
 import sys
@@ -24,6 +28,24 @@ def problems(program: str) -> list[str]:
     return [f"{program} {fault}" for fault, good in rules.items() if not good]
 
 
-found = [problem for program in sys.argv[1:] for problem in problems(program)]
-print("\n".join(found) or f"{len(sys.argv) - 1} programs are hardened")
-sys.exit(1 if found or len(sys.argv) < 2 else 0)
+def object_problems(folder: pathlib.Path) -> list[str]:
+    objects = sorted(map(str, folder.rglob("*.cpp.o")))
+    if not objects:
+        return [f"{folder} has no object files"]
+    if "X86-64" not in said("-h", objects[0]):
+        return []
+    text = subprocess.run(["readelf", "-n", "--wide", *objects], check=True, capture_output=True, text=True).stdout
+    parts = re.split(r"^File: (.*)$", text, flags=re.MULTILINE)[1:] if len(objects) > 1 else [objects[0], text]
+    notes = dict(zip(parts[::2], parts[1::2]))
+    return [f"{name} has no control-flow protection (IBT, SHSTK)" for name in objects
+            if not re.search(r"\bIBT\b.*\bSHSTK\b", notes.get(name, ""))]
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("programs", nargs="+")
+parser.add_argument("--objects", nargs="*", type=pathlib.Path, default=[])
+arguments = parser.parse_args()
+found = [problem for program in arguments.programs for problem in problems(program)]
+found += [problem for folder in arguments.objects for problem in object_problems(folder)]
+print("\n".join(found) or f"{len(arguments.programs)} programs are hardened")
+sys.exit(1 if found else 0)
