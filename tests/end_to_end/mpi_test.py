@@ -7,7 +7,7 @@ import shutil
 import signal
 import unittest
 
-from support import EndToEnd, last_step, read_lines, results, until
+from support import MARK, EndToEnd, last_step, read_lines, results, until
 
 MPI = {"training": {"ddp_backend": "mpi"}}
 DATA_PARALLEL = {"distributed_type": "MULTI_CPU", "num_processes": 2}
@@ -49,6 +49,16 @@ class Mpi(EndToEnd):
 
     def test_fsdp_trains_as_over_gloo(self):
         self.check_same_figures(SHARDED)
+
+    def test_the_environment_of_the_ranks_has_no_secret(self):
+        run = self.start(self.job("output", LONG, DATA_PARALLEL), before=("env", "TRAINER_SECRET=open-sesame"))
+        until(lambda: last_step(self.folder / "output") >= 2)
+        written = b"".join(path.read_bytes() for seat in seats() - self.seats_before for path in seat.iterdir()
+                           if path.name.isdigit())
+        self.assertIn(f"{MARK}={self.mark}".encode(), written)
+        self.assertNotIn(b"open-sesame", written)
+        run.kill_with(signal.SIGTERM)
+        self.assertEqual(run.wait().code, 143, run.err)
 
     def test_a_dead_rank_ends_the_run(self):
         run = self.start(self.job("output", LONG, DATA_PARALLEL))
