@@ -16,11 +16,13 @@ double SharedCores::see(double seconds, double waited) {
   if (window_.size() > kWindow) window_.pop_front();
   if (reported_ || window_.size() < kWindow) return 0;
   double all = 0, lost = 0;
+  size_t slowed = 0;
   for (const Update& update : window_) {
     all += update.seconds;
     lost += update.waited;
+    slowed += update.waited > 0 && update.waited >= kNoticed * update.seconds ? 1 : 0;
   }
-  reported_ = lost > 0 && lost >= kNoticed * all;
+  reported_ = 2 * slowed >= kWindow;
   return reported_ ? lost / all : 0;
 }
 

@@ -1,6 +1,7 @@
 // Notices that other threads use the cores on which this one computes.
 #pragma once
 
+#include <cstddef>
 #include <deque>
 
 namespace trainer::train {
@@ -14,10 +15,10 @@ double seconds_waited_for_core();
 class SharedCores {
  public:
   static constexpr size_t kWindow = 20;     // updates
-  static constexpr double kNoticed = 0.25;  // of the time; less is the noise of a machine in use
+  static constexpr double kNoticed = 0.25;  // of an update's time; less is the noise of a machine in use
 
   /// Adds an update that took `seconds`, of which the thread waited `waited`. Returns the part waited in the window the
-  /// first time that it is kNoticed or more, otherwise 0.
+  /// first time that it is kNoticed or more in half of its updates, otherwise 0.
   double see(double seconds, double waited);
 
  private:

@@ -181,7 +181,8 @@ std::string lost_rank(const std::string& text) {
 
 Link* link_of_process = nullptr;
 
-/// NCCL's watchdog throws in a thread of its own, where nothing can catch it.
+/// NCCL's watchdog throws in a thread of its own, and Gloo's functions end the process when a call of theirs throws
+/// (listen() and epoll_ctl() of tls/guard.cpp): nothing can catch either.
 void report_uncaught() {
   try {
     if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
@@ -189,6 +190,10 @@ void report_uncaught() {
     if (const std::string text = error.what(); dist::tells_of_lost_rank(text)) {
       link_of_process->report_failure(kPeerFailure, -1, lost_rank(text));
       std::_Exit(kPeerFailure);
+    }
+    if (const Uncaught ending = describe_uncaught(error); ending.code != kInternalFailure) {
+      link_of_process->report_failure(ending.code, -1, ending.text);
+      std::_Exit(ending.code);
     }
   } catch (...) {
   }

@@ -152,7 +152,10 @@ int guarded_accept(int fd, sockaddr* from, socklen_t* size) {
 
 int guarded_epoll_ctl(int epoll, int operation, int fd, epoll_event* event) {
   const auto door = doors.find(fd);
-  return ::epoll_ctl(epoll, operation, door ? door->ready() : fd, event);
+  const int result = ::epoll_ctl(epoll, operation, door ? door->ready() : fd, event);
+  // Gloo would end the process without a word, by destroying a thread that runs.
+  if (result != 0 && (errno == ENOMEM || errno == ENOSPC)) throw machine_error("watch", "a connection of ranks", errno);
+  return result;
 }
 
 /// Reports a connection that was tampered with; Gloo reports any other failure.
