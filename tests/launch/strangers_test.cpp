@@ -133,6 +133,7 @@ TEST_F(Strangers, FindTheLimitOfOpenFilesRaised) {
 /// A refused machine hangs up once it has read why; a stranger that keeps talking is disconnected. (Reading ends at the
 /// refusal already; writing fails only once the connection is closed.)
 TEST_F(Strangers, ThatWereRefusedAreDisconnected) {
+  patience_.join = std::chrono::minutes(10);  // afterwards machine 0 would end, and disconnect everyone
   start(0, {{"FAKE", "use_store"}});
   wait_for([&] { return said(0, "waiting for machine 1"); });
   const FileDescriptor stranger = stranger_from("127.0.0.2");
