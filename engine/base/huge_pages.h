@@ -8,7 +8,7 @@ namespace trainer {
 // pages of 2 MiB, measured on an AMD EPYC (Zen 4), an update of t5-small takes 6 % less with LoRA and 24 % less when every
 // weight is trained; a LLaMA of 95 million weights 4 %. The programs are no larger. Most systems give such pages only to
 // memory that asks for them (/sys/kernel/mm/transparent_hugepage/enabled: madvise). The C library asks for all of malloc's
-// if a variable of the environment says so when a program starts; shared weights ask by themselves.
+// if an environment variable requests it when a program starts; shared weights ask by themselves.
 
 /// Has the programs that this one starts ask for huge pages. A user's own glibc.malloc.hugetlb in GLIBC_TUNABLES stays.
 void ask_for_huge_pages();
