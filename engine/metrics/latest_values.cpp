@@ -63,7 +63,7 @@ double number(const nlohmann::json& line, const std::string& key) {
 
 void LatestValues::take(std::string_view line) {
   const nlohmann::json json = bounded_json_or_none(line);
-  if (!json.is_object() || json.contains("straggler")) return;
+  if (!json.is_object() || json.contains("straggler") || json.contains("event")) return;
   if (json.contains("diverged")) {  // an update that was not applied
     ++diverged_;
     return;

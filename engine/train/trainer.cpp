@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <utility>
@@ -16,11 +17,12 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/dist/accelerator.h"
-#include "engine/dist/memory.h"
 #include "engine/dist/step_phase.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/conditions.h"
 #include "engine/train/evaluation_request.h"
+#include "engine/train/rank_memory.h"
+#include "engine/train/sample_lengths.h"
 #include "engine/train/save_model.h"
 #include "engine/train/start.h"
 #include "engine/train/stop_request.h"
@@ -47,7 +49,11 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
       model_(std::move(model)),
       access_(std::move(access)),
       report_(std::move(report)),
-      saver_(plan, inputs, lora_, *model_, access_, std::move(published.save)),
+      saver_(plan, inputs, lora_, *model_, access_,
+             [this, publish = std::move(published.save)](int64_t step, bool saved) {
+               if (publish) publish(saved);
+               if (reporter_) reporter_->report(metrics::SaveRecord{step, !saved});
+             }),
       divergence_(plan.config.training),
       early_stopping_(plan.config),
       milestones_(plan.config),
@@ -79,6 +85,23 @@ void Trainer::describe_start(metrics::StartFacts& facts) const {
   facts.step = progress_.step;
   facts.updates = total_steps_;
   facts.global_batch = progress_.global_batch;
+}
+
+void Trainer::report_start(metrics::StartRecord record) {
+  if (!reporter_) return;
+  constexpr int64_t kMostSamples = 10'000;  // a corpus is read for it
+  record.step = progress_.step;
+  record.ranks = model_->comm().size();
+  record.samples = train().size();
+  record.validation_samples = validation().size();
+  const SampleLengths lengths = sample_lengths(train(), kMostSamples);
+  const auto add = [&](const char* name, const LengthReport& report) {
+    for (const LengthReport::Bar& bar : report.histogram)
+      record.lengths[name].push_back({bar.from, bar.to, bar.samples});
+  };
+  if (train().features() == 0) add("source", lengths.source);
+  if (train().label_kind() == data::LabelKind::kTarget) add("target", lengths.target);
+  reporter_->report(std::move(record));
 }
 
 void Trainer::resume() {
@@ -128,7 +151,12 @@ int64_t Trainer::chosen_global_batch(int64_t of_checkpoint) const {
   return prepare::global_batch(t, model_->mesh().data().size());
 }
 
+// Note [Phases]
+// The time by phase costs two looks at the clock for each phase. Work on a device ends after the calls that launch it,
+// and waiting for it at the ends of phases would slow a run down; so only `trainer profile` times phases there.
+
 Ending Trainer::run(std::optional<int64_t> last_step) {
+  if (reporter_ && model_->comm().device().is_cpu()) phase_clock_.emplace(model_->comm().device());
   try {
     return run_updates(last_step);
   } catch (const NumericError&) {  // all ranks throw it together
@@ -137,13 +165,20 @@ Ending Trainer::run(std::optional<int64_t> last_step) {
   }
 }
 
+Trainer::StepResult Trainer::timed_step() {
+  if (phase_clock_) phase_clock_->lap();
+  const auto start = Clock::now();
+  StepResult result = train_step();
+  log_window_.add(result.tokens, result.efficiency, seconds_since(start), result.data_seconds);
+  if (phase_clock_) log_window_.add(phase_clock_->lap());
+  return result;
+}
+
 Ending Trainer::run_updates(std::optional<int64_t> last_step) {
   saver_.prepare(*optimizer_);
   if (config_.evaluation.eval_on_start && progress_.step == 0 && !validation().empty()) evaluate(false);
   while (progress_.step < total_steps_ && !early_stopping_.stops()) {
-    const auto start = Clock::now();
-    const StepResult result = train_step();
-    log_window_.add(result.tokens, result.efficiency, seconds_since(start), result.data_seconds);
+    const StepResult result = timed_step();
     log_step(result);
     if (saver_.busy() && result.agreed.all_save_ready) saver_.advance();
     measured_.clear();
@@ -315,16 +350,16 @@ void Trainer::shrink_or_grow_loss_scale(bool overflow) {
 void Trainer::log_step(const StepResult& result) {
   if (reporter_) reporter_->progress().advance(progress_.step);
   if (progress_.step % config_.logging.logging_steps != 0 && progress_.step != total_steps_) return;
-  const auto memory = static_cast<int64_t>(model_->comm().max(static_cast<double>(dist::peak_resident_bytes())));
-  const auto tensors =
-      static_cast<int64_t>(model_->comm().max(static_cast<double>(dist::peak_tensor_bytes(model_->comm().device()))));
+  RankMemory memory = rank_memory(model_->comm());
   if (reporter_)
     reporter_->report(metrics::StepRecord{
         progress_.step, batches_->updates().epochs_at(progress_.consumed),
         progress_.loss_since_log / static_cast<double>(progress_.updates_since_log), result.grad_norm,
         result.learning_rate, progress_.tokens, progress_.consumed, log_window_.tokens_per_second(),
-        log_window_.step_seconds(), log_window_.data_wait_seconds(), log_window_.efficiency(), memory, tensors,
-        result.digest, loss_scale_ ? loss_scale_->scale() : 0, progress_.loss_scale.skipped});
+        log_window_.step_seconds(), log_window_.data_wait_seconds(), log_window_.efficiency(),
+        *std::ranges::max_element(memory.resident), *std::ranges::max_element(memory.tensors), result.digest,
+        loss_scale_ ? loss_scale_->scale() : 0, progress_.loss_scale.skipped, log_window_.phase_seconds(),
+        std::move(memory.resident), std::move(memory.tensors)});
   progress_.loss_since_log = 0;
   progress_.updates_since_log = 0;
   log_window_ = {};

@@ -81,16 +81,29 @@ std::string device_text(int rank, const dist::Comm& comm) {
                      visible != nullptr ? ", CUDA_VISIBLE_DEVICES=" : "", visible != nullptr ? visible : "");
 }
 
-/// What the screen shows of a model before it is parallelized.
-metrics::StartFacts start_facts(const config::Config& config, models::Model& model, const dist::Comm& comm) {
+/// What the report shows of a model before it is parallelized.
+metrics::StartRecord start_record(const config::Config& config, models::Model& model) {
+  metrics::StartRecord record;
+  for (const nn::ParameterPtr& parameter : model.all_parameters()) {
+    record.parameters += parameter->numel();
+    if (parameter->trainable) record.trained += parameter->numel();
+  }
+  if (config.distributed_type != config::DistributedType::kFsdp) return record;
+  for (const auto& [module, parameters] : parallel::plan_units(model, config.fsdp_config)) {
+    record.units.push_back({module->path(), module->class_name()});
+    for (const nn::ParameterPtr& parameter : parameters) record.units.back().parameters += parameter->numel();
+  }
+  return record;
+}
+
+/// What the screen shows of it.
+metrics::StartFacts start_facts(const metrics::StartRecord& record, const models::Model& model,
+                                const dist::Comm& comm) {
   metrics::StartFacts facts;
   facts.model_class = model.class_name();
-  for (const nn::ParameterPtr& parameter : model.all_parameters()) {
-    facts.parameters += parameter->numel();
-    if (parameter->trainable) facts.trained += parameter->numel();
-  }
-  if (config.distributed_type == config::DistributedType::kFsdp)
-    facts.units = std::ssize(parallel::plan_units(model, config.fsdp_config));
+  facts.parameters = record.parameters;
+  facts.trained = record.trained;
+  facts.units = std::ssize(record.units);
   facts.device = comm.device().is_cpu() ? "the CPU" : dist::find_accelerator()->facts(comm.device().index()).name;
   return facts;
 }
@@ -138,8 +151,12 @@ train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoar
     if (const auto of_files = dist::file_fault(*fault, rank)) file_operations::plan_fault(*of_files);
   report(-1, "loading the weights");
   config::LoraConfig lora = blueprint.lora;
+  metrics::StartRecord record;
   metrics::StartFacts facts;
-  if (rank == 0) facts = start_facts(plan.config, *blueprint.model, *comm);
+  if (rank == 0) {
+    record = start_record(plan.config, *blueprint.model);
+    facts = start_facts(record, *blueprint.model, *comm);
+  }
   auto model = train::make_parallel(plan, blueprint, *comm);
   if (plan.config.distributed_type == config::DistributedType::kDataParallel)
     log::info(
@@ -158,6 +175,7 @@ train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoar
     publish_file(std::filesystem::path(plan.config.output_dir) / "config.resolved.yaml", config::resolved_text(plan));
   }
   if (rank == 0) {
+    trainer.report_start(std::move(record));
     trainer.describe_start(facts);
     for (const std::string& line : metrics::start_panel(plan.config, facts)) log::info("{}", line);
   }
