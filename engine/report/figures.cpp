@@ -92,11 +92,9 @@ std::string event_text(const Record& event) {
     const std::string ranks = counted(static_cast<int64_t>(number(event, "ranks").value_or(1)), "rank", "ranks");
     const double reached = number(event, "reached").value_or(-1);
     if (what != "resumed") return fmt::format("started with {}", ranks);
-    return fmt::format("resumed with {} from {}{}", ranks,
-                       event.step > 0 ? fmt::format("checkpoint-{}", event.step) : "scratch",
-                       reached > static_cast<double>(event.step)
-                           ? fmt::format("; updates up to {:.0f} were repeated", reached)
-                           : "");
+    return fmt::format(
+        "resumed with {} from {}{}", ranks, event.step > 0 ? fmt::format("checkpoint-{}", event.step) : "scratch",
+        reached > static_cast<double>(event.step) ? fmt::format("; updates up to {:.0f} were repeated", reached) : "");
   }
   if (const auto diverged = event.words.find("diverged"); diverged != event.words.end())
     return fmt::format("the update diverged and was {}{}", diverged->second,

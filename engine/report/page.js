@@ -45,7 +45,7 @@
         borderColor: curveColor(curve, i),
         backgroundColor: curveColor(curve, i) + (chart.is_stacked ? "99" : ""),
         fill: chart.is_stacked ? (i === 0 ? "origin" : "-1") : false,
-        borderDash: data.runs > 1 && curve.is_second ? [5, 4] : [],
+        borderDash: (data.runs > 1 ? curve.is_second : i >= 7) ? [5, 4] : [],
         borderWidth: 1.6,
         pointRadius: curve.points.length <= 30 ? 2.5 : 0,
         pointHitRadius: 8,

@@ -8,6 +8,7 @@
 
 #include "engine/base/files.h"
 #include "engine/base/human.h"
+#include "engine/report/chart_panels.h"
 #include "engine/report/confusion.h"
 #include "engine/report/curves.h"
 #include "engine/report/differences.h"
@@ -41,10 +42,10 @@ std::string ending_text(const RunFolder& run, bool is_live) {
   const std::string& cause = run.ending.cause;
   if (cause == "done") return "";
   if (cause.empty())
-    return paragraph(run.name + (is_live ? fmt::format(": not finished; this page is loaded again every {} seconds",
-                                                       kReloadSeconds)
-                                         : ": not finished when this page was made"),
-                     "quiet");
+    return paragraph(
+        run.name + (is_live ? fmt::format(": not finished; this page is loaded again every {} seconds", kReloadSeconds)
+                            : ": not finished when this page was made"),
+        "quiet");
   return paragraph(run.name + ": " + (run.ending.message.empty() ? cause : run.ending.message), "failed");
 }
 
@@ -77,54 +78,12 @@ std::string figure_table(const std::vector<RunFolder>& runs) {
   return table(headings, rows);
 }
 
-bool is_positive(const Chart& chart) {
-  return std::all_of(chart.curves.begin(), chart.curves.end(), [](const Curve& curve) {
-    return std::all_of(curve.points.begin(), curve.points.end(), [](const Point& point) { return point.value > 0; });
-  });
-}
-
-std::string chart_panels(const std::vector<Chart>& charts) {
-  if (chart_library().empty())
-    return paragraph("The curves are missing because trainer was built without Chart.js (tools/setup.sh installs it).");
-  std::string text;
-  for (size_t i = 0; i < charts.size(); ++i) {
-    const std::string logarithmic =
-        is_positive(charts[i]) ? fmt::format("<button id=\"log-{}\" aria-pressed=\"false\">log</button>", i) : "";
-    text += fmt::format(
-        "<div class=\"chart\"><header><h3>{}</h3>{}</header><div class=\"area\"><canvas id=\"chart-{}\" role=\"img\" "
-        "aria-label=\"{}\"></canvas></div></div>\n",
-        escaped(charts[i].title), logarithmic, i, escaped(charts[i].title));
-  }
-  return fmt::format("<div class=\"charts\">\n{}</div>\n", text);
-}
-
-/// Explains the marks that the curves of one run have.
-std::string legend_of_marks(const RunFolder& run) {
-  const bool any = std::any_of(run.records.begin(), run.records.end(), [](const Record& record) {
-    return record.words.contains("event") && record.step > 0;
-  });
-  if (!any || chart_library().empty()) return "";
-  return "<p class=\"quiet\"><span class=\"mark saved\">&#9650;</span> checkpoint saved &nbsp; <span class=\"mark "
-         "failed-save\">&#9650;</span> save failed &nbsp; <span class=\"mark resumed\">&#9482;</span> resumed</p>\n";
-}
-
-std::string histogram_panels(const std::vector<Histogram>& histograms) {
-  if (histograms.empty() || chart_library().empty()) return "";
-  std::string text;
-  for (size_t i = 0; i < histograms.size(); ++i)
-    text += fmt::format(
-        "<div class=\"chart\"><header><h3>{0}</h3></header><div class=\"area\"><canvas id=\"histogram-{1}\" "
-        "role=\"img\" aria-label=\"{0}\"></canvas></div></div>\n",
-        escaped(histograms[i].title), i);
-  return fmt::format("<div class=\"charts\">\n{}</div>\n", text);
-}
-
 std::string unit_table(const RunFolder& run) {
   Rows rows;
   for (const StartFacts::Unit& unit : run.start.units)
     rows.push_back({{unit.name.empty() ? "the root" : unit.name, "key"},
                     {unit.class_name},
-                    {human_count(static_cast<double>(unit.parameters)), "number"}});
+                    {human_count(static_cast<double>(unit.parameters))}});
   return rows.empty() ? "" : table({"unit", "class", "parameters"}, rows);
 }
 
@@ -172,7 +131,8 @@ std::string predictions(const RunFolder& run) {
 std::string events(const RunFolder& run) {
   Rows rows;
   for (const Record& record : run.records)
-    if (record.is_event()) rows.push_back({{fmt::format("{}", record.step), "number"}, {event_text(record)}, {time_of(record), "quiet"}});
+    if (record.is_event())
+      rows.push_back({{fmt::format("{}", record.step)}, {event_text(record)}, {time_of(record), "quiet"}});
   return rows.empty() ? "" : table({"update", "event", "time"}, rows);
 }
 
@@ -202,43 +162,6 @@ std::string difference_table(const std::vector<RunFolder>& runs) {
   return rows.empty() ? paragraph("none") : table(headings, rows);
 }
 
-/// Where a run was saved and resumed; drawn into the curves of a page of one run.
-nlohmann::json marks_of(const RunFolder& run) {
-  nlohmann::json marks = nlohmann::json::array();
-  for (const Record& record : run.records)
-    if (const auto event = record.words.find("event"); event != record.words.end() && record.step > 0)
-      marks.push_back({{"step", record.step}, {"event", event->second}});
-  return marks;
-}
-
-std::string script_data(const std::vector<RunFolder>& runs, const std::vector<Chart>& charts,
-                        const std::vector<Histogram>& histograms) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const Chart& chart : charts) {
-    nlohmann::json curves = nlohmann::json::array();
-    for (const Curve& curve : chart.curves) {
-      nlohmann::json points = nlohmann::json::array();
-      for (const Point& point : curve.points) points.push_back({point.step, point.value});
-      curves.push_back({{"name", curve.name}, {"run", curve.run}, {"is_second", curve.is_second}, {"points", points}});
-    }
-    list.push_back(
-        {{"title", chart.title}, {"unit", chart.unit}, {"is_stacked", chart.is_stacked}, {"curves", curves}});
-  }
-  nlohmann::json lengths = nlohmann::json::array();
-  for (const Histogram& histogram : histograms) {
-    nlohmann::json labels = nlohmann::json::array(), counts = nlohmann::json::array();
-    for (const LengthBar& bar : histogram.bars) {
-      labels.push_back(bar.from == bar.to ? fmt::format("{}", bar.from) : fmt::format("{}–{}", bar.from, bar.to));
-      counts.push_back(bar.samples);
-    }
-    lengths.push_back({{"title", histogram.title}, {"labels", labels}, {"counts", counts}});
-  }
-  return script_json({{"runs", runs.size()},
-                      {"charts", list},
-                      {"histograms", lengths},
-                      {"marks", runs.size() == 1 ? marks_of(runs.front()) : nlohmann::json::array()}});
-}
-
 std::string of_one(const RunFolder& run, const std::vector<Histogram>& histograms) {
   return section("Training samples", histogram_panels(histograms)) + section("Events", events(run)) +
          section("FSDP units", unit_table(run)) + section("Classes", confusion_table(run)) +
@@ -251,14 +174,16 @@ std::string report_page(const std::vector<RunFolder>& runs, bool is_live) {
   const std::vector<Chart> charts = charts_of(runs);
   const bool one = runs.size() == 1;
   const std::vector<Histogram> histograms = one ? histograms_of(runs.front()) : std::vector<Histogram>{};
-  is_live = is_live && std::any_of(runs.begin(), runs.end(), [](const RunFolder& run) { return run.ending.cause.empty(); });
+  is_live =
+      is_live && std::any_of(runs.begin(), runs.end(), [](const RunFolder& run) { return run.ending.cause.empty(); });
   std::string endings;
   for (const RunFolder& run : runs) endings += ending_text(run, is_live);
   std::string page = fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-      "script-src 'unsafe-inline'\">\n{4}<title>{0}</title>\n<style>\n{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n{2}{3}",
+      "script-src "
+      "'unsafe-inline'\">\n{4}<title>{0}</title>\n<style>\n{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n{2}{3}",
       escaped(names_of(runs)), page_style(), endings, one ? facts(runs.front()) : figure_table(runs),
       is_live ? fmt::format("<meta http-equiv=\"refresh\" content=\"{}\">\n", kReloadSeconds) : "");
   page += section("Curves", (one ? legend_of_marks(runs.front()) : "") + chart_panels(charts));

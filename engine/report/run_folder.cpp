@@ -71,13 +71,14 @@ int64_t whole(const nlohmann::json& object, const char* key) {
 
 StartFacts start_facts(const nlohmann::json& record) {
   StartFacts facts;
-  const nlohmann::json none = nlohmann::json::object();
-  const auto part = [&](const char* key) { return record.contains(key) ? record.at(key) : none; };
-  for (const auto& [name, bars] : part("lengths").items())
+  const nlohmann::json lengths = record.value("lengths", nlohmann::json()),
+                       units = record.value("units", nlohmann::json());
+  for (const auto& [name, bars] : lengths.items())
     for (const nlohmann::json& bar : bars)
       if (bar.is_object())
-        facts.lengths[name].push_back({whole(bar, "from"), whole(bar, "to"), static_cast<double>(whole(bar, "samples"))});
-  for (const nlohmann::json& unit : part("units"))
+        facts.lengths[name].push_back(
+            {whole(bar, "from"), whole(bar, "to"), static_cast<double>(whole(bar, "samples"))});
+  for (const nlohmann::json& unit : units)
     if (unit.is_object()) facts.units.push_back({word(unit, "name"), word(unit, "class"), whole(unit, "parameters")});
   return facts;
 }
