@@ -41,6 +41,15 @@ RESULTS = ("step", "epoch", "loss", "grad_norm", "learning_rate", "tokens", "ord
            "skipped_updates")
 
 
+# Where `tools/setup.sh --peers` installs what some tests compare with.
+PEERS = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "trainer" / "peers" / "bin"
+
+
+def peer(program):
+    """The path of another project's program; None if it isn't installed. A variable, such as MLFLOW, can name it."""
+    return os.environ.get(program.upper()) or shutil.which(program) or shutil.which(program, path=str(PEERS))
+
+
 def merged(base, changes):
     """`base` with the keys of `changes`, group by group; None removes a key."""
     result = copy.deepcopy(base)
@@ -54,15 +63,15 @@ def merged(base, changes):
     return result
 
 
-def until(condition):
+def until(condition, patience=PATIENCE):
     """Waits until `condition()` is true and returns its value."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f"the condition was not met within {PATIENCE} s")
+            raise AssertionError(f"the condition was not met within {patience} s")
         time.sleep(0.0005)
 
 
