@@ -27,9 +27,11 @@ struct StepRecord {
   std::string order_digest;     // digest of the ids of the samples trained on
   double loss_scale = 0;        // of the next update, in fp16; 0: losses are not scaled
   int64_t skipped_updates = 0;  // so far in the run, because gradients overflowed fp16
-  /// Rank 0's mean time in each phase of an update, in their order; waiting for data has a field above. Empty: not timed.
+  /// Rank 0's mean time in each phase of an update, in their order; waiting for data has a field above. Empty: not
+  /// timed.
   std::vector<std::pair<std::string, double>> phase_seconds{};
   std::vector<int64_t> rank_memory_bytes{}, rank_tensor_bytes{};  // memory_bytes and tensor_bytes of each rank
+  double peak_share = 0;  // model FLOP/s as a part of the machine's matrix products; 0: not known
 };
 
 /// Of more ranks than this, records have the smallest and the median memory instead of each rank's.

@@ -172,7 +172,9 @@ train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoar
   // Only now: a run that cannot be resumed must leave the earlier run's file unchanged.
   if (rank == 0) {
     FolderOwner::from_environment(plan.config.output_dir).require();
-    publish_file(std::filesystem::path(plan.config.output_dir) / "config.resolved.yaml", config::resolved_text(plan));
+    const std::string resolved = config::resolved_text(plan);
+    publish_file(std::filesystem::path(plan.config.output_dir) / "config.resolved.yaml", resolved);
+    trainer.report_configuration(resolved);
   }
   if (rank == 0) {
     trainer.report_start(std::move(record));

@@ -138,8 +138,8 @@ std::vector<std::string> missing(const config::Plan& plan, const Blueprint& blue
   else if (const std::string fault = on_gpus ? fault_of_gpus(plan.config) : ""; !fault.empty())
     all.push_back(fmt::format("usable GPUs: {}", fault));
   if (plan.config.num_machines > 1 && plan.config.main_process_ip.empty())
-    all.push_back(fmt::format("main_process_ip: the address of machine 0, as num_machines is {}.",
-                              plan.config.num_machines));
+    all.push_back(
+        fmt::format("main_process_ip: the address of machine 0, as num_machines is {}.", plan.config.num_machines));
   if (blueprint.without_weights)
     all.push_back(fmt::format("the weights of {}: their size is derived from config.json.", plan.config.model.path));
   if (plan.config.data.train.path.empty()) all.push_back("data.train.path: " + assumed_lengths(plan, *blueprint.model));
@@ -211,9 +211,10 @@ CheckReport check_report(const config::Plan& plan, const std::optional<config::G
   if (cluster && !config::offloads(plan.config) && !plan.config.training.activation_offloading)
     report.roofline = roofline_of(plan, labels, workload, *cluster);
   else if (cluster)
-    report.warning += fmt::format("{}--device: no speed is predicted for runs with offload, because the copies and the "
-                                  "host's update are not modeled.",
-                                  report.warning.empty() ? "" : " ");
+    report.warning += fmt::format(
+        "{}--device: no speed is predicted for runs with offload, because the copies and the "
+        "host's update are not modeled.",
+        report.warning.empty() ? "" : " ");
   report.longest = std::move(workload.training);
   if (gpu) report.gpu = gpu_report(plan, *gpu, report.memory.peak(), planner);
   return report;
