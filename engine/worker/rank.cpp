@@ -31,6 +31,7 @@
 #include "engine/train/conditions.h"
 #include "engine/train/parallelism.h"
 #include "engine/train/same_inputs.h"
+#include "engine/train/shown_source.h"
 #include "engine/train/start.h"
 #include "engine/train/stop_request.h"
 #include "engine/worker/commands.h"
@@ -157,7 +158,11 @@ train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoar
     record = start_record(plan.config, *blueprint.model);
     facts = start_facts(record, *blueprint.model, *comm);
   }
+  const bool shows_loading = sees_output() && rank == 0;
+  if (shows_loading)
+    blueprint.sources.push_back(std::make_unique<train::ShownSource>(blueprint.source(), *blueprint.model));
   auto model = train::make_parallel(plan, blueprint, *comm);
+  if (shows_loading) blueprint.sources.pop_back();  // and its line
   if (plan.config.distributed_type == config::DistributedType::kDataParallel)
     log::info(
         "DATA_PARALLEL: {0} devices in one process. Every update sums {1} KiB of gradients on the first device after "
