@@ -76,12 +76,12 @@ def until(condition, patience=PATIENCE):
 
 
 def read_lines(output):
-    """The complete lines of metrics.jsonl, parsed."""
+    """The complete lines of metrics.jsonl, parsed, without starts and saves."""
     try:
         text = (output / "metrics.jsonl").read_text()
     except FileNotFoundError:
         return []
-    return [json.loads(line) for line in text.split("\n")[:-1]]
+    return [line for line in map(json.loads, text.split("\n")[:-1]) if "event" not in line]
 
 
 def results(output):
