@@ -18,6 +18,7 @@
 #include "engine/base/log.h"
 #include "engine/base/rank_board.h"
 #include "engine/base/screen.h"
+#include "engine/config/machine/device.h"
 #include "engine/config/plan/plan.h"
 #include "engine/dist/accelerator.h"
 #include "engine/dist/backend_comm.h"
@@ -135,7 +136,7 @@ train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoar
   open_log(plan.config.output_dir, rank);
   log::write(comm->device().is_cpu() ? log::Level::kDebug : log::Level::kInfo, device_text(rank, *comm));
   if (plan.config.training.tf32 && !comm->device().is_cpu()) at::globalContext().setAllowTF32CuBLAS(true);
-  if (plan.config.training.cuda_graphs && rank == 0 && comm->device().is_cpu())
+  if (plan.config.training.cuda_graphs && rank == 0 && comm->device().is_cpu() && config::asks_for_gpus(plan.config))
     log::warning("training.cuda_graphs has no effect: this run trains on the CPU");
   for (const std::string& warning : {train::precision_warning(plan), train::overflow_warning(plan, *blueprint.model)})
     if (rank == 0 && !warning.empty()) log::warning("{}", warning);

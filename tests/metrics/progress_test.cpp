@@ -114,7 +114,7 @@ TEST_F(ProgressTest, EstimatesTheTimeOfALongRunOnce) {
   time_ += 60s;  // the first update is slow
   for (int64_t step = 11; step <= 20; ++step, time_ += 500ms) progress.advance(step);
   EXPECT_EQ(read_all(reader.get()),
-            "time     about 8m 12s for the updates that are left, of 500 ms each; evaluations and saves add to it\n");
+            "time     about 8m 13s for the updates that are left, of 500 ms each; evaluations and saves add to it\n");
   Progress shorter(0, 30, writer.get(), clock());
   for (int64_t step = 1; step <= 20; ++step, time_ += 500ms) shorter.advance(step);
   EXPECT_EQ(read_all(reader.get()), "") << "a run of a few seconds";

@@ -98,9 +98,10 @@ constexpr char kOfRanks[] =
 TEST_F(ReportTest, DrawsTheRanksOfOneRunAndThePhasesOfItsUpdates) {
   write("metrics.jsonl", kOfRanks);
   const std::vector<Chart> charts = charts_of({run()});
-  EXPECT_EQ(titles(charts), (std::vector<std::string>{"Learning rate", "Share of the measured matmul peak",
-                                                      "Time of an update by phase", "Resident memory by rank"}));
-  const Chart& phases = charts[2];
+  EXPECT_EQ(titles(charts),
+            (std::vector<std::string>{"Learning rate", "Share of the measured matmul peak", "Time of an update",
+                                      "Time of an update by phase", "Resident memory by rank"}));
+  const Chart& phases = charts[3];
   EXPECT_TRUE(phases.is_stacked);
   ASSERT_EQ(phases.curves.size(), 3u);
   EXPECT_EQ(phases.curves[2].name, "waiting for data");

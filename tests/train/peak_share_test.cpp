@@ -52,7 +52,7 @@ TEST(PeakShare, CountsTheFlopsOfAModel) {
   EXPECT_NEAR(flops_per_token(on_ranks, inputs.datasets), 6 * linear + 3 * attention, 1e-6 * linear)
       << "the same, whatever the ranks";
   config::Plan adapted = plan;
-  adapted.config.lora.emplace().target_modules = {"q_proj"};
+  adapted.config.lora.emplace().target_modules.names = {"q_proj"};
   const double share = flops_per_token(adapted, inputs.datasets) / (6 * linear + 3 * attention);
   EXPECT_GT(share, 0.65) << "two thirds for frozen weights, and the adapter";
   EXPECT_LT(share, 0.8);
