@@ -32,6 +32,7 @@ config::Plan plan_of_llama() {
   c.data.task = config::Task::kCausalLm;
   c.data.train.path = {source_dir() + "/data/examples/reports.txt"};
   c.data.train.format = config::DataFormat::kText;
+  c.data.source = "text";
   c.data.max_length = 20;
   static const testing::TemporaryFolder cache;
   c.data.cache_dir = cache.path().string();
