@@ -37,6 +37,7 @@ BatchLengths sample_of_mean_length(const data::Samples& samples) {
   const auto mean = [](const LengthReport& report) { return std::max<int64_t>(1, std::llround(report.mean)); };
   BatchLengths batch{{mean(lengths.source)}, {}, 1};
   if (samples.label_kind() == data::LabelKind::kTarget) batch.target = {mean(lengths.target)};
+  if (samples.label_kind() != data::LabelKind::kClass) batch.learned = mean(lengths.target);  // rows of the head
   if (samples.label_kind() == data::LabelKind::kClass) batch.target = {1};
   return batch;
 }

@@ -32,7 +32,8 @@ config::Plan plan_of_llama() {
   c.data.task = config::Task::kCausalLm;
   c.data.train.path = {source_dir() + "/data/examples/reports.txt"};
   c.data.train.format = config::DataFormat::kText;
-  c.data.source = "text";
+  c.data.source = "{text}";
+  c.data.target = "";
   c.data.max_length = 20;
   static const testing::TemporaryFolder cache;
   c.data.cache_dir = cache.path().string();
@@ -42,8 +43,9 @@ config::Plan plan_of_llama() {
 TEST(PeakShare, CountsTheFlopsOfAModel) {
   const config::Plan plan = plan_of_llama();
   const prepare::Inputs inputs = prepare::load_inputs(plan);
-  const double length = std::round(sample_lengths(*inputs.datasets.train).source.mean);
-  const double linear = kLayers * (4 * kWidth * kWidth + 3 * kWidth * kInner) + kVocabulary * kWidth;
+  const SampleLengths lengths = sample_lengths(*inputs.datasets.train);
+  const double length = std::round(lengths.source.mean), learned = std::round(lengths.target.mean);
+  const double linear = kLayers * (4 * kWidth * kWidth + 3 * kWidth * kInner) + kVocabulary * kWidth * learned / length;
   const double attention = kLayers * 4 * length * kWidth;  // of a token: two products with each of the others
   EXPECT_NEAR(flops_per_token(plan, inputs.datasets), 6 * linear + 3 * attention, 1e-6 * linear);
   config::Plan on_ranks = plan;
