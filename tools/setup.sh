@@ -2,7 +2,9 @@
 # Installs the missing dependencies of a build: Debian or Ubuntu packages (as root or with sudo), then the libraries in
 # tools/wheels.txt and tools/wheels_arrow.txt into the cache folder. --cuda also installs those in tools/wheels_cuda.txt (3 GB), for a build with
 # TRAINER_CUDA=ON; a GPU, its driver and a CUDA toolkit are not needed. --packaging also installs the dependencies of
-# tools/package.sh. For Debian 12 and Ubuntu 24.04.
+# tools/package.sh. --peers also installs programs that some tests run the trainer against, and that are skipped without
+# them: Chromium and Prometheus (Debian packages), MLflow and TensorBoard (from PyPI, in a virtual environment of their own
+# in the cache folder, trainer/peers). For Debian 12 and Ubuntu 24.04.
 set -euo pipefail
 
 packages=(
@@ -15,10 +17,16 @@ packages=(
   libopenmpi-dev openmpi-bin # for training.ddp_backend: mpi; optional
   libgtest-dev libgmock-dev
 )
-if [ "${1:-}" = --packaging ]; then
-  packages+=(patchelf dpkg-dev zstd)
+peers=
+while [ "${1:-}" = --packaging ] || [ "${1:-}" = --peers ]; do
+  if [ "$1" = --packaging ]; then
+    packages+=(patchelf dpkg-dev zstd)
+  else
+    packages+=(chromium prometheus python3-venv)
+    peers=${XDG_CACHE_HOME:-$HOME/.cache}/trainer/peers
+  fi
   shift
-fi
+done
 
 fail() { printf 'error: %s\n' "$@" >&2; exit 1; }
 
@@ -50,3 +58,8 @@ missing=$(missing_packages)
 # shellcheck disable=SC2086 # one word per package
 [ -z "$missing" ] || install_packages $missing
 python3 "$(dirname "$0")/fetch_wheels.py" "$@"
+if [ -n "$peers" ]; then
+  echo "Installing MLflow and TensorBoard into $peers"
+  /usr/bin/python3 -m venv "$peers" || fail "$peers cannot be made: see the message above."
+  "$peers/bin/python" -m pip install -q mlflow tensorboard 'setuptools<81' || fail "pip could not install mlflow and tensorboard."
+fi

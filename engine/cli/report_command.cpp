@@ -16,18 +16,18 @@ namespace {
 
 constexpr launch::StatusServer::Purpose kPurpose{"the report", "host", "--port"};
 
-std::string page_of(const std::vector<std::string>& folders) {
+std::string page_of(const std::vector<std::string>& folders, bool is_live) {
   std::vector<report::RunFolder> runs;
   runs.reserve(folders.size());
   for (const std::string& folder : folders) runs.push_back(report::read_run(folder));
-  return report::report_page(runs);
+  return report::report_page(runs, is_live);
 }
 
 /// Each request gets a new page.
 launch::HttpResponse answer(const std::string& path, const std::vector<std::string>& folders) {
   if (path != "/") return {.status = 404, .body = "only / is served\n"};
   try {
-    return {.status = 200, .body = page_of(folders), .type = "text/html; charset=utf-8"};
+    return {.status = 200, .body = page_of(folders, true), .type = "text/html; charset=utf-8"};
   } catch (const Error& error) {  // the folder was removed meanwhile
     return {.status = 503, .body = std::string(error.what()) + "\n"};
   }
@@ -66,10 +66,10 @@ int run_report(const Arguments& arguments) {
   app.add_option("RUN", folders, "output folders of runs")->required();
   app.add_option("-o,--output", output, "the file to write; default: RUN/report.html, or report.html for several runs");
   app.add_flag("--serve", serves,
-               "serve the page on this machine's loopback address instead, up to date at each visit");
+               "serve the page on this machine's loopback address instead; it follows a run that trains");
   app.add_option("--port", port, "the port to serve it on")->check(CLI::Range(1, 65535));
   if (!parse(app, arguments)) return 0;
-  const std::string page = page_of(folders);
+  const std::string page = page_of(folders, false);
   if (serves) serve(folders, port);
   const fs::path file = !output.empty()       ? fs::path(output)
                         : folders.size() == 1 ? fs::path(folders[0]) / "report.html"

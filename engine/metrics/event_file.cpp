@@ -50,6 +50,12 @@ std::string field_bytes(int field, std::string_view value) {
   return key(field, kLength) + varint(value.size()) + std::string(value);
 }
 
+/// `tag`'s value in a summary, whose `field` holds `message`.
+std::string summary_event(double wall_time, int64_t step, std::string_view tag, const std::string& value) {
+  const std::string summary = field_bytes(1, field_bytes(1, tag) + value);
+  return field_double(1, wall_time) + field_int(2, step) + field_bytes(5, summary);
+}
+
 /// TFRecord's masking: a CRC over data that contains CRCs is weak.
 uint32_t masked(uint32_t crc) {
   return std::rotr(crc, 15) + 0xA282EAD8;
@@ -78,8 +84,15 @@ std::string restart_event(double wall_time, int64_t step) {
 }
 
 std::string scalar_event(double wall_time, int64_t step, std::string_view tag, float value) {
-  const std::string summary = field_bytes(1, field_bytes(1, tag) + field_float(2, value));
-  return field_double(1, wall_time) + field_int(2, step) + field_bytes(5, summary);
+  return summary_event(wall_time, step, tag, field_float(2, value));
+}
+
+std::string text_event(double wall_time, int64_t step, std::string_view tag, std::string_view text) {
+  constexpr int64_t kString = 7;
+  const std::string shape = field_bytes(2, field_int(1, 1));  // one element
+  const std::string tensor = field_int(1, kString) + field_bytes(2, shape) + field_bytes(8, text);
+  const std::string of_text_plugin = field_bytes(1, field_bytes(1, "text"));
+  return summary_event(wall_time, step, tag, field_bytes(8, tensor) + field_bytes(9, of_text_plugin));
 }
 
 std::string framed(std::string_view event) {
@@ -88,15 +101,15 @@ std::string framed(std::string_view event) {
          bytes_of(masked(crc32c(event.data(), event.size())));
 }
 
-EventFile::EventFile(const std::filesystem::path& folder, int64_t resume_step) {
+EventFile::EventFile(const std::filesystem::path& folder, int64_t resume_step)
+    : first_step_(resume_step > 0 ? resume_step + 1 : 0) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw machine_error("create", folder, error.value());
   const double wall_time = now();
   path_ = folder / file_name(wall_time);
   file_.emplace(path_, O_TRUNC);
-  const int64_t first_step = resume_step > 0 ? resume_step + 1 : 0;
-  file_->write(framed(version_event(wall_time)) + framed(restart_event(wall_time, first_step)));
+  file_->write(framed(version_event(wall_time)) + framed(restart_event(wall_time, first_step_)));
 }
 
 void EventFile::write(const StepRecord& record) {
@@ -114,6 +127,10 @@ void EventFile::write(const StepRecord& record) {
     events += framed(scalar_event(now(), record.step, tag, static_cast<float>(value)));
   if (record.loss_scale > 0)
     events += framed(scalar_event(now(), record.step, "train/loss_scale", static_cast<float>(record.loss_scale)));
+  if (record.peak_share > 0)
+    events += framed(scalar_event(now(), record.step, "train/peak_share", static_cast<float>(record.peak_share)));
+  for (const auto& [phase, seconds] : record.phase_seconds)
+    events += framed(scalar_event(now(), record.step, "train/" + phase + "_seconds", static_cast<float>(seconds)));
   file_->write(events);
 }
 
@@ -125,6 +142,16 @@ void EventFile::write(const EvaluationRecord& record) {
     events += framed(scalar_event(now(), record.step, tag, static_cast<float>(value)));
   }
   file_->write(events);
+}
+
+void EventFile::write_configuration(const std::string& yaml) {
+  std::string block;  // of Markdown: a line indented by four columns is code
+  for (std::string_view rest = yaml; !rest.empty();) {
+    const size_t end = std::min(rest.find('\n'), rest.size() - 1) + 1;
+    block += "    " + std::string(rest.substr(0, end));
+    rest.remove_prefix(end);
+  }
+  file_->write(framed(text_event(now(), first_step_, "configuration/text_summary", block)));
 }
 
 }  // namespace trainer::metrics

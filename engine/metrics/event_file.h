@@ -18,14 +18,16 @@ std::string version_event(double wall_time);
 /// Makes TensorBoard drop the points of earlier files in the folder from `step` on.
 std::string restart_event(double wall_time, int64_t step);
 std::string scalar_event(double wall_time, int64_t step, std::string_view tag, float value);
+/// `text`: Markdown.
+std::string text_event(double wall_time, int64_t step, std::string_view tag, std::string_view text);
 
 /// The frame around an event: its length, and checksums of the length and of the event.
 std::string framed(std::string_view event);
 
-/// Appends scalars to a new event file in a folder, under the tags that Hugging Face's Trainer uses: `train/loss`,
-/// `eval/accuracy`. Each record is one write, so a killed process leaves complete events;
-/// a full disk doesn't end the run (AppendedFile). Errors: MachineError.
-/// Source: TFRecord framing; event.proto and summary.proto of TensorBoard.
+/// Appends scalars and texts to a new event file in a folder, under the tags that Hugging Face's Trainer uses:
+/// `train/loss`, `eval/accuracy`. Each record is one write, so a killed process leaves complete events; a full disk
+/// doesn't end the run (AppendedFile). Errors: MachineError. Source: TFRecord framing; event.proto and summary.proto of
+/// TensorBoard.
 class EventFile {
  public:
   /// Creates `folder` if it doesn't exist. Discards the points after `resume_step` that an earlier process left there;
@@ -35,9 +37,12 @@ class EventFile {
   const std::filesystem::path& path() const { return path_; }
   void write(const StepRecord& record);
   void write(const EvaluationRecord& record);
+  /// The configuration, a YAML file, as text; at the step at which the file begins.
+  void write_configuration(const std::string& yaml);
 
  private:
   std::filesystem::path path_;
+  int64_t first_step_;
   std::optional<AppendedFile> file_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -33,10 +34,20 @@ constexpr Known kKnown[] = {
     {"data_wait_seconds", "trainer_data_wait_seconds", kGauge, "Mean time that an update waited for its batch."},
     {"memory_bytes", "trainer_peak_resident_memory_bytes", kGauge, "Peak resident memory of the largest rank."},
     {"tensor_bytes", "trainer_peak_tensor_memory_bytes", kGauge, "Peak size of all tensors of the largest rank."},
+    {"peak_share", "trainer_matmul_peak_share_ratio", kGauge,
+     "Model FLOPs per second, as a part of the measured speed of matrix products."},
     {"loss_scale", "trainer_loss_scale", kGauge, "Loss scale of fp16."},
     {"skipped_updates", "trainer_overflowed_updates_total", kCounter,
      "Updates skipped because gradients overflowed fp16."},
 };
+
+/// Members of a metric that has a label for the phase.
+constexpr const char* kPhases[] = {"forward", "backward", "exchange", "clipping", "optimizer", "other"};
+
+bool is_of_phase(const std::string& key) {
+  return std::any_of(std::begin(kPhases), std::end(kPhases),
+                     [&](const char* phase) { return key == std::string(phase) + "_seconds"; });
+}
 
 const Known* find(const std::string& key) {
   const auto* const found =
@@ -63,14 +74,14 @@ double number(const nlohmann::json& line, const std::string& key) {
 
 void LatestValues::take(std::string_view line) {
   const nlohmann::json json = bounded_json_or_none(line);
-  if (!json.is_object() || json.contains("straggler")) return;
+  if (!json.is_object() || json.contains("straggler") || json.contains("event")) return;
   if (json.contains("diverged")) {  // an update that was not applied
     ++diverged_;
     return;
   }
   for (const auto& [key, value] : json.items()) {
     const Known* const known = find(key);
-    if (known == nullptr && !is_of_evaluation(key)) continue;
+    if (known == nullptr && !is_of_evaluation(key) && !is_of_phase(key)) continue;
     const double newest = number(json, key);
     const auto [entry, is_new] = values_.emplace(key, newest);
     const bool is_total = known != nullptr && known->kind == kCounter;
@@ -83,6 +94,13 @@ void LatestValues::add_to(PrometheusPage& page) const {
   for (const Known& known : kKnown)
     if (const auto found = values_.find(known.key); found != values_.end())
       page.add(known.name, known.kind, known.help, found->second);
+  bool begun = false;
+  for (const char* const phase : kPhases)
+    if (const auto found = values_.find(std::string(phase) + "_seconds"); found != values_.end()) {
+      if (!std::exchange(begun, true))
+        page.begin("trainer_step_phase_seconds", kGauge, "Mean time of an update in each phase.");
+      page.add(found->second, {{"phase", phase}});
+    }
   for (const auto& [key, value] : values_)
     if (is_of_evaluation(key))
       page.add("trainer_" + prometheus_name(key), kGauge, key + " of the last evaluation.", value);

@@ -1,5 +1,7 @@
 #include "engine/metrics/metrics_log.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <string_view>
@@ -20,6 +22,9 @@ class JsonLine {
   JsonLine& add(const std::string& name, const std::string& text) {
     return add_raw(name, nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   }
+  JsonLine& add(const std::string& name, const std::vector<int64_t>& values) {
+    return add_raw(name, nlohmann::json(values).dump());
+  }
   JsonLine& add(const std::string& name, double value) {
     if (!std::isfinite(value)) {
       add_raw(name, "null");
@@ -39,6 +44,21 @@ class JsonLine {
   std::string members_;
 };
 
+/// `name` of each rank or, of many ranks, the smallest and the median; the largest has a member of its own.
+void add_ranks(JsonLine& line, const std::string& name, std::vector<int64_t> values) {
+  if (values.size() <= kMostRanksListed) {
+    if (!values.empty()) line.add("rank_" + name, values);
+    return;
+  }
+  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  line.add(name + "_median", *middle).add(name + "_min", *std::min_element(values.begin(), middle));
+}
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 struct Line {
   int64_t step = -1;  // -1: not a record
   bool is_evaluation = false;
@@ -49,12 +69,12 @@ Line read_line(std::string_view text) {
   if (!json.is_object()) return {};
   const auto step = json.find("step");
   if (step == json.end() || !step->is_number_unsigned()) return {};
-  return {step->get<int64_t>(), !json.contains("order_digest")};
+  return {step->get<int64_t>(), !json.contains("order_digest") && !json.contains("event")};
 }
 
 /// The lines up to `last_step`, without that step's evaluation if it is repeated.
 std::string lines_until(std::string_view content, int64_t last_step, bool evaluates_again,
-                        const std::filesystem::path& path) {
+                        const std::filesystem::path& path, int64_t& reached) {
   std::string kept;
   int64_t strange = 0;
   while (!content.empty()) {
@@ -64,6 +84,7 @@ std::string lines_until(std::string_view content, int64_t last_step, bool evalua
     content.remove_prefix(end + 1);
     const Line line = read_line(text);
     if (line.step < 0) ++strange;
+    reached = std::max(reached, line.step);
     if (line.step < 0 || line.step > last_step) continue;
     if (evaluates_again && line.is_evaluation && line.step == last_step) continue;
     kept.append(text).push_back('\n');
@@ -74,11 +95,11 @@ std::string lines_until(std::string_view content, int64_t last_step, bool evalua
 
 /// Drops the lines that the resumed run writes again. Always makes a new file: an earlier process of the run, which was
 /// paused and continues, then writes to the old one, which has no name.
-std::filesystem::path rewound(const std::filesystem::path& path, int64_t resume_step, bool at_end) {
+std::filesystem::path rewound(const std::filesystem::path& path, int64_t resume_step, bool at_end, int64_t& reached) {
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored)) {
     const std::string content = resume_step > 0 ? read_file(path, std::numeric_limits<int64_t>::max()) : "";
-    const std::string kept = lines_until(content, resume_step, at_end, path);
+    const std::string kept = lines_until(content, resume_step, at_end, path, reached);
     publish_file(path, kept);
   }
   return path;
@@ -103,6 +124,10 @@ std::string to_json_line(const StepRecord& record) {
       .add("tensor_bytes", record.tensor_bytes)
       .add("order_digest", record.order_digest);
   if (record.loss_scale > 0) line.add("loss_scale", record.loss_scale).add("skipped_updates", record.skipped_updates);
+  for (const auto& [phase, seconds] : record.phase_seconds) line.add(phase + "_seconds", seconds);
+  if (record.peak_share > 0) line.add("peak_share", record.peak_share);
+  add_ranks(line, "memory_bytes", record.rank_memory_bytes);
+  add_ranks(line, "tensor_bytes", record.rank_tensor_bytes);
   return line.take();
 }
 
@@ -129,6 +154,36 @@ std::string to_json_line(const StragglerRecord& record) {
   return line.take();
 }
 
+std::string to_json_line(const SaveRecord& record) {
+  JsonLine line;
+  line.add("step", record.step)
+      .add("event", std::string(record.failed ? "save failed" : "saved"))
+      .add("time", seconds_since_1970());
+  return line.take();
+}
+
+std::string to_json_line(const StartRecord& record) {
+  using Json = nlohmann::ordered_json;
+  Json units = Json::array(), lengths = Json::object();
+  for (const StartRecord::Unit& unit : record.units)
+    units.push_back({{"name", unit.name}, {"class", unit.class_name}, {"parameters", unit.parameters}});
+  for (const auto& [name, bars] : record.lengths)
+    for (const StartRecord::Bar& bar : bars)
+      lengths[name].push_back({{"from", bar.from}, {"to", bar.to}, {"samples", bar.samples}});
+  Json line{{"step", record.step},
+            {"event", record.step > 0 || record.reached >= 0 ? "resumed" : "started"},
+            {"time", seconds_since_1970()},
+            {"ranks", record.ranks},
+            {"parameters", record.parameters},
+            {"trained", record.trained},
+            {"samples", record.samples},
+            {"validation_samples", record.validation_samples},
+            {"lengths", std::move(lengths)},
+            {"units", std::move(units)}};
+  if (record.reached >= 0) line["reached"] = record.reached;
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 std::string to_json_line(const EvaluationRecord& record) {
   JsonLine line;
   line.add("step", record.step).add("epoch", record.epoch);
@@ -137,7 +192,7 @@ std::string to_json_line(const EvaluationRecord& record) {
 }
 
 MetricsLog::MetricsLog(const std::filesystem::path& path, int64_t resume_step, bool at_end)
-    : file_(rewound(path, resume_step, at_end), 0) {}
+    : file_(rewound(path, resume_step, at_end, reached_), 0) {}
 
 void MetricsLog::write(const std::string& line) {
   file_.write(line);

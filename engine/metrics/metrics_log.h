@@ -16,6 +16,9 @@ std::string to_json_line(const StepRecord& record);
 std::string to_json_line(const EvaluationRecord& record);
 std::string to_json_line(const DivergenceRecord& record);
 std::string to_json_line(const StragglerRecord& record);
+/// These have the member `event`, and `time`, in seconds since 1970.
+std::string to_json_line(const SaveRecord& record);
+std::string to_json_line(const StartRecord& record);
 
 /// Appends to metrics.jsonl. Each line is written at once, so killing the process loses none; a full disk
 /// doesn't end the run (AppendedFile). Errors: MachineError.
@@ -30,7 +33,11 @@ class MetricsLog {
   /// Appends a line, which ends with a line break.
   void write(const std::string& line);
 
+  /// The last step of the lines that were there, dropped ones included; -1: there were none, or the run is new.
+  int64_t reached() const { return reached_; }
+
  private:
+  int64_t reached_ = -1;
   AppendedFile file_;
 };
 

@@ -4,6 +4,9 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "engine/base/human.h"
 #include "engine/base/screen.h"
 #include "engine/base/terminal_text.h"
 
@@ -11,6 +14,8 @@ namespace trainer::metrics {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenDraws{100};
+constexpr int64_t kTimedUpdates = 4;      // for the estimate
+constexpr double kEstimatedSeconds = 60;  // shorter runs need none
 
 bool can_redraw(int fd) {
   const char* terminal = std::getenv("TERM");
@@ -33,11 +38,23 @@ Progress::~Progress() {
 
 void Progress::advance(int64_t step) {
   state_.step = step;
+  if (step == first_step_ + 1) after_first_ = now_();
+  if (step == first_step_ + 1 + kTimedUpdates) print_estimate();
   redraw_if_due();
 }
 
+void Progress::print_estimate() {
+  const double each = std::chrono::duration<double>(now_() - after_first_).count() / kTimedUpdates;
+  const double left = each * static_cast<double>(state_.total_steps - state_.step);
+  if (left < kEstimatedSeconds) return;
+  print(fmt::format("time     about {} for the updates that are left, of {} each; evaluations and saves add to it",
+                    human_seconds(left), each < 1 ? fmt::format("{:.3g} ms", 1e3 * each) : human_seconds(each)));
+}
+
 void Progress::set_activity(const std::string& activity) {
+  const bool begins = state_.activity.empty() && !activity.empty();
   state_.activity = activity;
+  if (begins && on_terminal_) return redraw();  // it may take long until the next call
   redraw_if_due();
 }
 

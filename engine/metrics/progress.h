@@ -44,6 +44,8 @@ class Progress {
   void redraw_if_due();
   void redraw();
   void update_time_left();
+  /// Once, after some updates of a run that takes a while: how long it will take.
+  void print_estimate();
   void write(const std::string& text) const;
 
   const int64_t first_step_;
@@ -52,7 +54,8 @@ class Progress {
   const bool on_terminal_;
   ProgressState state_;
   std::chrono::steady_clock::time_point start_, last_drawn_;
-  bool drawn_ = false;  // the bar is in the last line
+  std::chrono::steady_clock::time_point after_first_;  // update, which is slower than others
+  bool drawn_ = false;                                 // the bar is in the last line
 };
 
 }  // namespace trainer::metrics

@@ -38,6 +38,8 @@ std::vector<std::string> facts(const ProgressState& state) {
   if (state.last) texts.push_back(fmt::format("loss {:#.4g}", state.last->loss));
   if (state.seconds_left >= 0.0) texts.push_back(human_seconds(state.seconds_left) + " left");
   if (state.last) texts.push_back(human_count(state.last->tokens_per_second) + " tok/s");
+  if (state.last && state.last->peak_share > 0)
+    texts.push_back(fmt::format("{:.0f} % of peak", 100 * state.last->peak_share));
   if (state.last) texts.push_back(fmt::format("lr {:.2e}", state.last->learning_rate));
   return texts;
 }
@@ -63,6 +65,7 @@ std::string progress_line(const ProgressState& state) {
     text += fmt::format("  epoch {:6.2f}  loss {:8.4f}  grad_norm {:8.3f}  lr {:.2e}  {:>5} tok/s", state.last->epoch,
                         state.last->loss, state.last->grad_norm, state.last->learning_rate,
                         human_count(state.last->tokens_per_second));
+    if (state.last->peak_share > 0) text += fmt::format("  {:3.0f} % of peak", 100 * state.last->peak_share);
   }
   if (state.seconds_left >= 0.0) text += fmt::format("  {} left", human_seconds(state.seconds_left));
   return text;

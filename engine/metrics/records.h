@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace trainer::metrics {
 
@@ -25,7 +27,15 @@ struct StepRecord {
   std::string order_digest;     // digest of the ids of the samples trained on
   double loss_scale = 0;        // of the next update, in fp16; 0: losses are not scaled
   int64_t skipped_updates = 0;  // so far in the run, because gradients overflowed fp16
+  /// Rank 0's mean time in each phase of an update, in their order; waiting for data has a field above. Empty: not
+  /// timed.
+  std::vector<std::pair<std::string, double>> phase_seconds{};
+  std::vector<int64_t> rank_memory_bytes{}, rank_tensor_bytes{};  // memory_bytes and tensor_bytes of each rank
+  double peak_share = 0;  // model FLOP/s as a part of the machine's matrix products; 0: not known
 };
+
+/// Of more ranks than this, records have the smallest and the median memory instead of each rank's.
+constexpr size_t kMostRanksListed = 16;
 
 /// An update that diverged and was not applied.
 struct DivergenceRecord {
@@ -43,6 +53,30 @@ struct StragglerRecord {
   bool one_machine = true;  // the run has only one
   double factor = 0;        // its working time between collectives, divided by the others' median
   bool over = false;
+};
+
+/// The end of a save.
+struct SaveRecord {
+  int64_t step = 0;  // of the checkpoint
+  bool failed = false;
+};
+
+/// The start of an attempt, and facts that hold for all of it.
+struct StartRecord {
+  int64_t step = 0;      // of the loaded checkpoint; 0: from scratch
+  int64_t reached = -1;  // the last update that an earlier attempt has recorded; -1: there is none
+  int64_t ranks = 1, samples = 0, validation_samples = 0;
+  int64_t parameters = 0, trained = 0;  // elements
+  struct Unit {
+    std::string name, class_name;
+    int64_t parameters = 0;
+  };
+  std::vector<Unit> units{};  // FSDP's
+  struct Bar {
+    int64_t from = 0, to = 0;  // tokens, inclusive
+    int64_t samples = 0;
+  };
+  std::map<std::string, std::vector<Bar>> lengths{};  // "source", "target": of the training samples
 };
 
 /// One evaluation, merged over all ranks.

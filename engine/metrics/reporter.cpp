@@ -35,4 +35,9 @@ void Reporter::report(const StragglerRecord& record) {
                                             record.step, rank, record.factor));
 }
 
+void Reporter::report(StartRecord record) {
+  record.reached = log_.reached();
+  log(record);
+}
+
 }  // namespace trainer::metrics

@@ -31,6 +31,13 @@ class Reporter {
   void report(const EvaluationRecord& record) { report_to_all(record); }
   void report(const DivergenceRecord& record);
   void report(const StragglerRecord& record);
+  void report(const SaveRecord& record) { log(record); }
+  /// Fills in what the files of an earlier attempt tell.
+  void report(StartRecord record);
+  /// For TensorBoard, if the run reports to it.
+  void report_configuration(const std::string& yaml) {
+    if (events_) events_->write_configuration(yaml);
+  }
 
   /// For screen output only: each update, the progress of an evaluation, messages above the bar.
   Progress& progress() { return progress_; }

@@ -30,6 +30,15 @@ std::string ranks_text(const config::Config& config, const StartFacts& facts) {
   return text + ", computing in " + (fp32 ? "fp32" : config::name_of(config.mixed_precision));
 }
 
+std::string memory_text(const StartFacts& facts) {
+  const char* const each = facts.ranks == 1 ? "" : " a rank";
+  const std::string held = human_bytes(facts.rank_bytes);
+  if (facts.planned_bytes == 0)
+    return fmt::format("weights and gradients: {}{}; plus optimizer and activations", held, each);
+  return fmt::format("{}{} at most for tensors; weights and gradients: {}", human_bytes(facts.planned_bytes), each,
+                     held);
+}
+
 std::string updates_text(const config::TrainingConfig& training, const StartFacts& facts) {
   std::string batch = counted(facts.global_batch, "sample", "samples");
   const int64_t accumulated = training.gradient_accumulation_steps, each = training.per_device_train_batch_size;
@@ -46,12 +55,13 @@ std::string updates_text(const config::TrainingConfig& training, const StartFact
 }  // namespace
 
 std::vector<std::string> start_panel(const config::Config& config, const StartFacts& facts) {
-  return {"model    " + model_text(facts), "ranks    " + ranks_text(config, facts),
-          fmt::format("memory   weights and gradients: {}{}; plus optimizer and activations",
-                      human_bytes(facts.rank_bytes), facts.ranks == 1 ? "" : " a rank"),
-          "updates  " + updates_text(config.training, facts),
-          fmt::format("data     {} to train on, {} for validation", counted(facts.samples, "sample", "samples"),
-                      facts.validation)};
+  std::vector<std::string> lines{"model    " + model_text(facts), "ranks    " + ranks_text(config, facts)};
+  if (!facts.mesh.empty()) lines.push_back(fmt::format("mesh     {} ranks = {}", facts.ranks, facts.mesh));
+  lines.push_back("memory   " + memory_text(facts));
+  lines.push_back("updates  " + updates_text(config.training, facts));
+  lines.push_back(fmt::format("data     {} to train on, {} for validation", counted(facts.samples, "sample", "samples"),
+                              facts.validation));
+  return lines;
 }
 
 }  // namespace trainer::metrics

@@ -3,16 +3,8 @@
 #include <fmt/format.h>
 
 #include "engine/base/human.h"
-#include "engine/base/screen.h"
-#include "engine/base/terminal_text.h"
 
 namespace trainer::prepare {
-namespace {
-
-constexpr std::chrono::milliseconds kOnTerminal{100};
-constexpr std::chrono::seconds kElsewhere{10};
-
-}  // namespace
 
 std::string prepare_line(double part, int64_t samples, double seconds) {
   std::string line =
@@ -22,22 +14,8 @@ std::string prepare_line(double part, int64_t samples, double seconds) {
   return line;
 }
 
-PrepareBar::PrepareBar(int fd) : fd_(fd), on_terminal_(isatty(fd) == 1), start_(Clock::now()), last_(start_) {}
-
-PrepareBar::~PrepareBar() {
-  if (drawn_ && on_terminal_) screen::write(fd_, "\r\x1b[K");
-}
-
 void PrepareBar::show(double part, int64_t samples) {
-  const auto now = Clock::now();
-  if (now - last_ < (on_terminal_ ? std::chrono::duration_cast<Clock::duration>(kOnTerminal) : kElsewhere)) return;
-  last_ = now;
-  drawn_ = true;
-  const std::string line = prepare_line(part, samples, std::chrono::duration<double>(now - start_).count());
-  if (on_terminal_)
-    screen::write(fd_, "\r\x1b[K" + truncated(line, terminal_width(fd_)));
-  else
-    screen::write(fd_, line + "\n");
+  if (line_.is_due()) line_.show(prepare_line(part, samples, line_.seconds()));
 }
 
 }  // namespace trainer::prepare

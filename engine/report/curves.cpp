@@ -17,11 +17,21 @@ struct Source {
   double scale = 1;
 };
 
+enum class Kind {
+  kCurves,
+  kParts,   // of one run: parts of a whole
+  kRanks,   // of one run: lists with a value of each rank
+  kSpread,  // of one run with many ranks: smallest, median and largest
+};
+
 struct Drawing {
   const char* title;
   const char* unit;
   std::vector<Source> sources;
+  Kind kind = Kind::kCurves;
 };
+
+constexpr const char* kLargestRank = "Memory of the largest rank";
 
 const std::vector<Drawing>& drawings() {
   static const std::vector<Drawing> all{
@@ -29,39 +39,102 @@ const std::vector<Drawing>& drawings() {
       {"Learning rate", "", {{"learning_rate", "learning rate"}}},
       {"Gradient norm", "", {{"grad_norm", "gradient norm"}}},
       {"Throughput", "tokens/s", {{"tokens_per_second", "tokens/s"}}},
+      {"Share of the measured matmul peak", "%", {{"peak_share", "share", 100}}},
       {"Time of an update", "s", {{"step_seconds", "update"}, {"data_wait_seconds", "waiting for data"}}},
-      {"Memory of the largest rank",
+      {"Time of an update by phase",
+       "s",
+       {{"forward_seconds", "forward"},
+        {"backward_seconds", "backward"},
+        {"exchange_seconds", "exchange"},
+        {"clipping_seconds", "clipping"},
+        {"optimizer_seconds", "optimizer"},
+        {"data_wait_seconds", "waiting for data"},
+        {"other_seconds", "other"}},
+       Kind::kParts},
+      {kLargestRank, "GiB", {{"memory_bytes", "resident", 1 / kGiB}, {"tensor_bytes", "tensors", 1 / kGiB}}},
+      {"Resident memory by rank", "GiB", {{"rank_memory_bytes", "rank", 1 / kGiB}}, Kind::kRanks},
+      {"Tensors by rank", "GiB", {{"rank_tensor_bytes", "rank", 1 / kGiB}}, Kind::kRanks},
+      {"Resident memory of the ranks",
        "GiB",
-       {{"memory_bytes", "resident", 1 / kGiB}, {"tensor_bytes", "tensors", 1 / kGiB}}},
+       {{"memory_bytes_min", "smallest", 1 / kGiB},
+        {"memory_bytes_median", "median", 1 / kGiB},
+        {"memory_bytes", "largest", 1 / kGiB}},
+       Kind::kSpread},
+      {"Tensors of the ranks",
+       "GiB",
+       {{"tensor_bytes_min", "smallest", 1 / kGiB},
+        {"tensor_bytes_median", "median", 1 / kGiB},
+        {"tensor_bytes", "largest", 1 / kGiB}},
+       Kind::kSpread},
       {"Efficiency of batches", "", {{"efficiency", "share"}}},
       {"Loss scale", "", {{"loss_scale", "loss scale"}}},
   };
   return all;
 }
 
-Curve curve_of(const RunFolder& run, const Source& source) {
-  Curve curve;
+/// Every stride-th of `points`, so that curves with the same steps keep the same ones.
+std::vector<Point> every_few(const std::vector<Point>& points) {
+  const size_t stride = points.size() / kMostPoints + 1;
+  std::vector<Point> kept;
+  for (size_t i = 0; i < points.size(); i += stride) kept.push_back(points[i]);
+  return kept;
+}
+
+std::vector<Point> points_of(const RunFolder& run, const Source& source) {
+  std::vector<Point> points;
   for (const Record& record : run.records) {
     if (record.is_event()) continue;
     if (const auto found = record.numbers.find(source.key); found != record.numbers.end())
-      curve.points.push_back({record.step, found->second * source.scale});
+      points.push_back({record.step, found->second * source.scale});
   }
-  curve.points = thinned(curve.points, kMostPoints);
-  return curve;
+  return points;
+}
+
+/// A curve for each rank; none for a single one.
+std::vector<Curve> curves_of_ranks(const RunFolder& run, const Source& source) {
+  std::vector<Curve> curves;
+  for (const Record& record : run.records) {
+    const auto found = record.lists.find(source.key);
+    if (record.is_event() || found == record.lists.end() || found->second.size() < 2) continue;
+    while (curves.size() < found->second.size()) {
+      curves.emplace_back();
+      curves.back().name = fmt::format("{} {}", source.name, curves.size() - 1);
+    }
+    for (size_t rank = 0; rank < found->second.size(); ++rank)
+      curves[rank].points.push_back({record.step, found->second[rank] * source.scale});
+  }
+  for (Curve& curve : curves) curve.points = thinned(curve.points, kMostPoints);
+  return curves;
+}
+
+/// The curves of `run`; none unless it has values for the first source.
+std::vector<Curve> curves_of(const RunFolder& run, const Drawing& drawing) {
+  std::vector<Curve> curves;
+  for (const Source& source : drawing.sources) {
+    const std::vector<Point> points = points_of(run, source);
+    if (points.empty() && (curves.empty() && drawing.kind != Kind::kCurves)) return {};
+    if (points.empty()) continue;
+    curves.push_back({.name = source.name,
+                      .is_second = &source != &drawing.sources.front(),
+                      .points = drawing.kind == Kind::kParts ? every_few(points) : thinned(points, kMostPoints)});
+  }
+  return curves;
 }
 
 void add_chart(const std::vector<RunFolder>& runs, const Drawing& drawing, std::vector<Chart>& charts) {
-  Chart chart{drawing.title, drawing.unit, {}};
+  if (runs.size() > 1 && drawing.kind != Kind::kCurves) return;
+  Chart chart{drawing.title, drawing.unit, {}, drawing.kind == Kind::kParts};
   for (size_t i = 0; i < runs.size(); ++i)
-    for (const Source& source : drawing.sources) {
-      Curve curve = curve_of(runs[i], source);
-      if (curve.points.empty()) continue;
-      curve.name = runs.size() > 1 ? fmt::format("{}: {}", runs[i].name, source.name) : source.name;
+    for (Curve& curve : drawing.kind == Kind::kRanks ? curves_of_ranks(runs[i], drawing.sources.front())
+                                                     : curves_of(runs[i], drawing)) {
+      if (runs.size() > 1) curve.name = fmt::format("{}: {}", runs[i].name, curve.name);
       curve.run = i;
-      curve.is_second = &source != &drawing.sources.front();
       chart.curves.push_back(std::move(curve));
     }
-  if (!chart.curves.empty()) charts.push_back(std::move(chart));
+  if (chart.curves.empty()) return;
+  if (drawing.kind == Kind::kRanks || drawing.kind == Kind::kSpread)  // they have the largest rank, too
+    std::erase_if(charts, [](const Chart& other) { return other.title == kLargestRank; });
+  charts.push_back(std::move(chart));
 }
 
 }  // namespace
@@ -98,6 +171,12 @@ std::vector<Chart> charts_of(const std::vector<RunFolder>& runs) {
     }
   }
   return charts;
+}
+
+std::vector<Histogram> histograms_of(const RunFolder& run) {
+  std::vector<Histogram> all;
+  for (const auto& [name, bars] : run.start.lengths) all.push_back({fmt::format("Lengths: {}", name), bars});
+  return all;
 }
 
 }  // namespace trainer::report

@@ -25,6 +25,13 @@ struct Curve {
 struct Chart {
   std::string title, unit;
   std::vector<Curve> curves;
+  bool is_stacked = false;  // the curves are parts of a whole; they have the same steps
+};
+
+/// Counts of training samples by length, of one run.
+struct Histogram {
+  std::string title;
+  std::vector<LengthBar> bars;
 };
 
 /// At most this many points of a curve are drawn; see thinned().
@@ -32,6 +39,8 @@ constexpr size_t kMostPoints = 2000;
 
 /// The charts of `runs`, without those that no run has values for.
 std::vector<Chart> charts_of(const std::vector<RunFolder>& runs);
+
+std::vector<Histogram> histograms_of(const RunFolder& run);
 
 /// At most `most` (at least 2) of `points`: the smallest and the greatest value of each stretch, so that no spike is
 /// lost.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/human.h"
+#include "engine/base/listed.h"
 
 namespace trainer::report {
 namespace {
@@ -77,11 +78,24 @@ std::vector<Figure> figures_of(const RunFolder& run) {
   if (const std::vector<double> memory = all(run, "memory_bytes"); !memory.empty())
     figures.push_back(
         {"memory of a rank", human_bytes(static_cast<int64_t>(*std::max_element(memory.begin(), memory.end())))});
+  if (const std::vector<double> shares = all(run, "peak_share"); !shares.empty())
+    figures.push_back({"share of matmul peak", fmt::format("{:.1f} %", 100 * median(shares))});
   if (!run.checkpoints.empty()) figures.push_back({"checkpoints kept", fmt::format("{}", run.checkpoints.size())});
   return figures;
 }
 
 std::string event_text(const Record& event) {
+  if (const auto found = event.words.find("event"); found != event.words.end()) {
+    const std::string& what = found->second;
+    if (what == "saved") return fmt::format("checkpoint-{} was saved", event.step);
+    if (what == "save failed") return fmt::format("checkpoint-{} could not be saved", event.step);
+    const std::string ranks = counted(static_cast<int64_t>(number(event, "ranks").value_or(1)), "rank", "ranks");
+    const double reached = number(event, "reached").value_or(-1);
+    if (what != "resumed") return fmt::format("started with {}", ranks);
+    return fmt::format(
+        "resumed with {} from {}{}", ranks, event.step > 0 ? fmt::format("checkpoint-{}", event.step) : "scratch",
+        reached > static_cast<double>(event.step) ? fmt::format("; updates up to {:.0f} were repeated", reached) : "");
+  }
   if (const auto diverged = event.words.find("diverged"); diverged != event.words.end())
     return fmt::format("the update diverged and was {}{}", diverged->second,
                        event.numbers.contains("back_to_step")

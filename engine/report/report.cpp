@@ -1,11 +1,14 @@
 #include "engine/report/report.h"
 
 #include <algorithm>
+#include <ctime>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "engine/base/files.h"
+#include "engine/base/human.h"
+#include "engine/report/chart_panels.h"
 #include "engine/report/confusion.h"
 #include "engine/report/curves.h"
 #include "engine/report/differences.h"
@@ -17,6 +20,7 @@ namespace trainer::report {
 namespace {
 
 constexpr size_t kShownPredictions = 200;
+constexpr int kReloadSeconds = 5;
 
 using Rows = std::vector<std::vector<Cell>>;
 
@@ -34,10 +38,14 @@ std::string names_of(const std::vector<RunFolder>& runs) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::string ending_text(const RunFolder& run) {
+std::string ending_text(const RunFolder& run, bool is_live) {
   const std::string& cause = run.ending.cause;
   if (cause == "done") return "";
-  if (cause.empty()) return paragraph(run.name + ": not finished when this page was made", "quiet");
+  if (cause.empty())
+    return paragraph(
+        run.name + (is_live ? fmt::format(": not finished; this page is loaded again every {} seconds", kReloadSeconds)
+                            : ": not finished when this page was made"),
+        "quiet");
   return paragraph(run.name + ": " + (run.ending.message.empty() ? cause : run.ending.message), "failed");
 }
 
@@ -70,25 +78,24 @@ std::string figure_table(const std::vector<RunFolder>& runs) {
   return table(headings, rows);
 }
 
-bool is_positive(const Chart& chart) {
-  return std::all_of(chart.curves.begin(), chart.curves.end(), [](const Curve& curve) {
-    return std::all_of(curve.points.begin(), curve.points.end(), [](const Point& point) { return point.value > 0; });
-  });
+std::string unit_table(const RunFolder& run) {
+  Rows rows;
+  for (const StartFacts::Unit& unit : run.start.units)
+    rows.push_back({{unit.name.empty() ? "the root" : unit.name, "key"},
+                    {unit.class_name},
+                    {human_count(static_cast<double>(unit.parameters))}});
+  return rows.empty() ? "" : table({"unit", "class", "parameters"}, rows);
 }
 
-std::string chart_panels(const std::vector<Chart>& charts) {
-  if (chart_library().empty())
-    return paragraph("The curves are missing because trainer was built without Chart.js (tools/setup.sh installs it).");
-  std::string text;
-  for (size_t i = 0; i < charts.size(); ++i) {
-    const std::string logarithmic =
-        is_positive(charts[i]) ? fmt::format("<button id=\"log-{}\" aria-pressed=\"false\">log</button>", i) : "";
-    text += fmt::format(
-        "<div class=\"chart\"><header><h3>{}</h3>{}</header><div class=\"area\"><canvas id=\"chart-{}\" role=\"img\" "
-        "aria-label=\"{}\"></canvas></div></div>\n",
-        escaped(charts[i].title), logarithmic, i, escaped(charts[i].title));
-  }
-  return fmt::format("<div class=\"charts\">\n{}</div>\n", text);
+/// "2026-11-25 12:16:40 UTC"; "" for a record without a time.
+std::string time_of(const Record& event) {
+  const auto found = event.numbers.find("time");
+  if (found == event.numbers.end()) return "";
+  const auto seconds = static_cast<std::time_t>(found->second);
+  std::tm parts{};
+  char text[64];
+  if (gmtime_r(&seconds, &parts) == nullptr) return "";
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts)};
 }
 
 std::string confusion_table(const RunFolder& run) {
@@ -124,8 +131,9 @@ std::string predictions(const RunFolder& run) {
 std::string events(const RunFolder& run) {
   Rows rows;
   for (const Record& record : run.records)
-    if (record.is_event()) rows.push_back({{fmt::format("{}", record.step), "number"}, {event_text(record)}});
-  return rows.empty() ? "" : table({"update", "event"}, rows);
+    if (record.is_event())
+      rows.push_back({{fmt::format("{}", record.step)}, {event_text(record)}, {time_of(record), "quiet"}});
+  return rows.empty() ? "" : table({"update", "event", "time"}, rows);
 }
 
 std::string settings_table(const std::vector<Setting>& settings, bool defaults) {
@@ -154,46 +162,38 @@ std::string difference_table(const std::vector<RunFolder>& runs) {
   return rows.empty() ? paragraph("none") : table(headings, rows);
 }
 
-std::string script_data(const std::vector<Chart>& charts, size_t runs) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const Chart& chart : charts) {
-    nlohmann::json curves = nlohmann::json::array();
-    for (const Curve& curve : chart.curves) {
-      nlohmann::json points = nlohmann::json::array();
-      for (const Point& point : curve.points) points.push_back({point.step, point.value});
-      curves.push_back({{"name", curve.name}, {"run", curve.run}, {"is_second", curve.is_second}, {"points", points}});
-    }
-    list.push_back({{"title", chart.title}, {"unit", chart.unit}, {"curves", curves}});
-  }
-  return script_json({{"runs", runs}, {"charts", list}});
-}
-
-std::string of_one(const RunFolder& run) {
-  return section("Events", events(run)) + section("Classes", confusion_table(run)) +
+std::string of_one(const RunFolder& run, const std::vector<Histogram>& histograms) {
+  return section("Training samples", histogram_panels(histograms)) + section("Events", events(run)) +
+         section("FSDP units", unit_table(run)) + section("Classes", confusion_table(run)) +
          section("Predictions", predictions(run)) + section("Configuration", configuration(run));
 }
 
 }  // namespace
 
-std::string report_page(const std::vector<RunFolder>& runs) {
+std::string report_page(const std::vector<RunFolder>& runs, bool is_live) {
   const std::vector<Chart> charts = charts_of(runs);
   const bool one = runs.size() == 1;
+  const std::vector<Histogram> histograms = one ? histograms_of(runs.front()) : std::vector<Histogram>{};
+  is_live =
+      is_live && std::any_of(runs.begin(), runs.end(), [](const RunFolder& run) { return run.ending.cause.empty(); });
   std::string endings;
-  for (const RunFolder& run : runs) endings += ending_text(run);
+  for (const RunFolder& run : runs) endings += ending_text(run, is_live);
   std::string page = fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-      "script-src 'unsafe-inline'\">\n<title>{0}</title>\n<style>\n{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n{2}{3}",
-      escaped(names_of(runs)), page_style(), endings, one ? facts(runs.front()) : figure_table(runs));
-  page += section("Curves", chart_panels(charts));
-  page += one ? of_one(runs.front()) : section("Options that differ", difference_table(runs));
+      "script-src "
+      "'unsafe-inline'\">\n{4}<title>{0}</title>\n<style>\n{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n{2}{3}",
+      escaped(names_of(runs)), page_style(), endings, one ? facts(runs.front()) : figure_table(runs),
+      is_live ? fmt::format("<meta http-equiv=\"refresh\" content=\"{}\">\n", kReloadSeconds) : "");
+  page += section("Curves", (one ? legend_of_marks(runs.front()) : "") + chart_panels(charts));
+  page += one ? of_one(runs.front(), histograms) : section("Options that differ", difference_table(runs));
   page +=
       "<footer>made by trainer from metrics.jsonl, config.resolved.yaml, predictions.jsonl and outcome.json</footer>\n";
   if (!chart_library().empty())
     page += fmt::format(
         "<script type=\"application/json\" id=\"data\">{}</script>\n<script>\n{}\n</script>\n<script>\n{}</script>\n",
-        script_data(charts, runs.size()), chart_library(), page_script());
+        script_data(runs, charts, histograms), chart_library(), page_script());
   return page + "</body>\n</html>\n";
 }
 

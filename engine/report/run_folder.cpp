@@ -64,15 +64,37 @@ class Records {
   int64_t seen_ = 0, updates_ = 0, stride_ = 1;
 };
 
-std::vector<Record> read_records(const fs::path& file) {
+int64_t whole(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
+}
+
+StartFacts start_facts(const nlohmann::json& record) {
+  StartFacts facts;
+  const nlohmann::json lengths = record.value("lengths", nlohmann::json()),
+                       units = record.value("units", nlohmann::json());
+  for (const auto& [name, bars] : lengths.items())
+    for (const nlohmann::json& bar : bars)
+      if (bar.is_object())
+        facts.lengths[name].push_back(
+            {whole(bar, "from"), whole(bar, "to"), static_cast<double>(whole(bar, "samples"))});
+  for (const nlohmann::json& unit : units)
+    if (unit.is_object()) facts.units.push_back({word(unit, "name"), word(unit, "class"), whole(unit, "parameters")});
+  return facts;
+}
+
+std::vector<Record> read_records(const fs::path& file, StartFacts& start) {
   Records records;
   for_each_object(file, [&](const nlohmann::json& json) {
     const auto step = json.find("step");
     if (step == json.end() || !step->is_number_unsigned()) return;
+    if (json.contains("units") && json.contains("lengths")) start = start_facts(json);
     Record record{step->get<int64_t>(), {}, {}};
     for (const auto& [key, value] : json.items()) {
       if (value.is_number()) record.numbers[key] = value.get<double>();
       if (value.is_string()) record.words[key] = value.get<std::string>();
+      if (value.is_array() && !value.empty() && value.front().is_number())
+        for (const nlohmann::json& one : value) record.lists[key].push_back(one.is_number() ? one.get<double>() : 0);
     }
     records.add(std::move(record));
   });
@@ -148,7 +170,7 @@ RunFolder read_run(const fs::path& folder) {
   RunFolder run;
   const fs::path whole = fs::absolute(folder).lexically_normal();
   run.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
-  run.records = read_records(metrics);
+  run.records = read_records(metrics, run.start);
   run.settings = read_settings(folder / "config.resolved.yaml");
   run.predictions = read_predictions(folder / "predictions.jsonl");
   for (const checkpoint::Found& one : checkpoint::readable_checkpoints(folder)) run.checkpoints.push_back(one.step);

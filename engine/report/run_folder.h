@@ -16,10 +16,27 @@ struct Record {
   int64_t step = 0;
   std::map<std::string, double> numbers;
   std::map<std::string, std::string> words;
+  std::map<std::string, std::vector<double>> lists{};
 
   bool is_evaluation() const;
-  /// An update that diverged, or a straggler.
-  bool is_event() const { return words.contains("diverged") || words.contains("straggler"); }
+  /// A start, a save, an update that diverged, or a straggler.
+  bool is_event() const { return words.contains("event") || words.contains("diverged") || words.contains("straggler"); }
+};
+
+/// How many training samples have a length from `from` to `to` tokens.
+struct LengthBar {
+  int64_t from = 0, to = 0;
+  double samples = 0;
+};
+
+/// What the last start of the run has recorded.
+struct StartFacts {
+  std::map<std::string, std::vector<LengthBar>> lengths;  // "source", "target"
+  struct Unit {
+    std::string name, class_name;
+    int64_t parameters = 0;
+  };
+  std::vector<Unit> units;  // FSDP's
 };
 
 /// One option of config.resolved.yaml.
@@ -47,6 +64,7 @@ constexpr int64_t kMostUpdates = 100'000;
 struct RunFolder {
   std::string name;             // of the folder
   std::vector<Record> records;  // the last update included
+  StartFacts start;
   std::vector<Setting> settings;
   std::vector<Prediction> predictions;  // at most kMostPredictions
   std::vector<int64_t> checkpoints;     // steps

@@ -70,10 +70,10 @@ void RunSaver::run(const std::function<void()>& part, bool begins) {
   try {
     part();
   } catch (const MachineError&) {
-    if (at_end_) at_end_(false);
+    if (at_end_) at_end_(last_saved_, false);
     throw;
   }
-  if (was_busy && !saver_.busy() && at_end_) at_end_(true);
+  if (was_busy && !saver_.busy() && at_end_) at_end_(last_saved_, true);
 }
 
 void RunSaver::attempt(const std::function<void()>& part, bool begins) {

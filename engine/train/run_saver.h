@@ -16,8 +16,8 @@ namespace trainer::train {
 
 class RunSaver {
  public:
-  /// Called with whether a save has succeeded.
-  using AtEnd = std::function<void(bool saved)>;
+  /// Called with the step of a save, and whether it has succeeded.
+  using AtEnd = std::function<void(int64_t step, bool saved)>;
 
   /// All references must outlive it.
   RunSaver(const config::Plan& plan, const prepare::Inputs& inputs, const config::LoraConfig& lora,

@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <utility>
+
+#include <fmt/ranges.h>
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
@@ -16,11 +19,14 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/dist/accelerator.h"
-#include "engine/dist/memory.h"
 #include "engine/dist/step_phase.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/conditions.h"
 #include "engine/train/evaluation_request.h"
+#include "engine/train/memory_plan.h"
+#include "engine/train/peak_share.h"
+#include "engine/train/rank_memory.h"
+#include "engine/train/sample_lengths.h"
 #include "engine/train/save_model.h"
 #include "engine/train/start.h"
 #include "engine/train/stop_request.h"
@@ -30,6 +36,14 @@ namespace trainer::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+/// Of the rank that needs most; 0 for very many samples, since looking for the longest ones would delay the start.
+int64_t planned_bytes(const config::Plan& plan, const data::Datasets& datasets) {
+  constexpr int64_t kMostSamples = 200'000;
+  const prepare::RunLength length = prepare::run_length(plan.config, datasets.train->size(), plan.data_ranks());
+  if (length.updates * length.global_batch > kMostSamples) return 0;
+  return plan_largest_memory(plan, datasets.labels, workload_of(plan, datasets)).peak();
+}
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -47,7 +61,11 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
       model_(std::move(model)),
       access_(std::move(access)),
       report_(std::move(report)),
-      saver_(plan, inputs, lora_, *model_, access_, std::move(published.save)),
+      saver_(plan, inputs, lora_, *model_, access_,
+             [this, publish = std::move(published.save)](int64_t step, bool saved) {
+               if (publish) publish(saved);
+               if (reporter_) reporter_->report(metrics::SaveRecord{step, !saved});
+             }),
       divergence_(plan.config.training),
       early_stopping_(plan.config),
       milestones_(plan.config),
@@ -74,11 +92,38 @@ void Trainer::describe_start(metrics::StartFacts& facts) const {
     if (tensor.value.defined()) facts.rank_bytes += static_cast<int64_t>(tensor.value.nbytes());
     if (tensor.trainable) facts.rank_bytes += (tensor.end - tensor.begin) * static_cast<int64_t>(sizeof(float));
   }
+  const dist::Degrees& degrees = model_->mesh().degrees();
+  std::vector<std::string> axes;
+  const std::pair<int64_t, const char*> sizes[] = {{model_->mesh().data().size(), "data"},
+                                                   {degrees.tensor, "tensor"},
+                                                   {degrees.context, "context"},
+                                                   {degrees.pipeline, "pipeline"}};
+  for (const auto& [size, name] : sizes)
+    if (size > 1) axes.push_back(fmt::format("{} {}", size, name));
+  if (axes.size() > 1) facts.mesh = fmt::format("{}", fmt::join(axes, " x "));
+  facts.planned_bytes = planned_bytes(plan_, inputs_.datasets);
   facts.samples = train().size();
   facts.validation = validation().size();
   facts.step = progress_.step;
   facts.updates = total_steps_;
   facts.global_batch = progress_.global_batch;
+}
+
+void Trainer::report_start(metrics::StartRecord record) {
+  if (!reporter_) return;
+  constexpr int64_t kMostSamples = 10'000;  // a corpus is read for it
+  record.step = progress_.step;
+  record.ranks = model_->comm().size();
+  record.samples = train().size();
+  record.validation_samples = validation().size();
+  const SampleLengths lengths = sample_lengths(train(), kMostSamples);
+  const auto add = [&](const char* name, const LengthReport& report) {
+    for (const LengthReport::Bar& bar : report.histogram)
+      record.lengths[name].push_back({bar.from, bar.to, bar.samples});
+  };
+  if (train().features() == 0) add("source", lengths.source);
+  if (train().label_kind() == data::LabelKind::kTarget) add("target", lengths.target);
+  reporter_->report(std::move(record));
 }
 
 void Trainer::resume() {
@@ -128,7 +173,12 @@ int64_t Trainer::chosen_global_batch(int64_t of_checkpoint) const {
   return prepare::global_batch(t, model_->mesh().data().size());
 }
 
+// Note [Phases]
+// The time by phase costs two looks at the clock for each phase. Work on a device ends after the calls that launch it,
+// and waiting for it at the ends of phases would slow a run down; so only `trainer profile` times phases there.
+
 Ending Trainer::run(std::optional<int64_t> last_step) {
+  if (reporter_ && model_->comm().device().is_cpu()) phase_clock_.emplace(model_->comm().device());
   try {
     return run_updates(last_step);
   } catch (const NumericError&) {  // all ranks throw it together
@@ -137,14 +187,38 @@ Ending Trainer::run(std::optional<int64_t> last_step) {
   }
 }
 
+Trainer::StepResult Trainer::timed_step() {
+  if (phase_clock_) phase_clock_->lap();
+  const auto start = Clock::now();
+  StepResult result = train_step();
+  log_window_.add(result.tokens, result.efficiency, seconds_since(start), result.data_seconds);
+  seconds_since_start_ += seconds_since(start);
+  if (phase_clock_) log_window_.add(phase_clock_->lap());
+  return result;
+}
+
+// Note [When the peak is measured]
+// Never before the first update, and only in runs that take a while, as other ranks wait for rank 0 meanwhile: a
+// quarter of a second for the matrix products, once for a machine (their speed is remembered), and the time of a dry
+// run.
+
+void Trainer::measure_peak_when_due() {
+  constexpr int64_t kUpdates = 5;
+  constexpr double kLeastSeconds = 60;
+  if (!reporter_ || progress_.step != first_step_ + kUpdates) return;
+  if (seconds_since_start_ / kUpdates * static_cast<double>(total_steps_ - progress_.step) < kLeastSeconds) return;
+  peak_ = run_peak(plan_, compute_dtype(), model_->comm());
+  if (peak_ > 0) flops_per_token_ = flops_per_token(plan_, inputs_.datasets);
+}
+
 Ending Trainer::run_updates(std::optional<int64_t> last_step) {
   saver_.prepare(*optimizer_);
+  first_step_ = progress_.step;
   if (config_.evaluation.eval_on_start && progress_.step == 0 && !validation().empty()) evaluate(false);
   while (progress_.step < total_steps_ && !early_stopping_.stops()) {
-    const auto start = Clock::now();
-    const StepResult result = train_step();
-    log_window_.add(result.tokens, result.efficiency, seconds_since(start), result.data_seconds);
+    const StepResult result = timed_step();
     log_step(result);
+    measure_peak_when_due();
     if (saver_.busy() && result.agreed.all_save_ready) saver_.advance();
     measured_.clear();
     const Milestones::Position position = this->position();
@@ -327,16 +401,28 @@ void Trainer::shrink_or_grow_loss_scale(bool overflow) {
 void Trainer::log_step(const StepResult& result) {
   if (reporter_) reporter_->progress().advance(progress_.step);
   if (progress_.step % config_.logging.logging_steps != 0 && progress_.step != total_steps_) return;
-  const auto memory = static_cast<int64_t>(model_->comm().max(static_cast<double>(dist::peak_resident_bytes())));
-  const auto tensors =
-      static_cast<int64_t>(model_->comm().max(static_cast<double>(dist::peak_tensor_bytes(model_->comm().device()))));
+  RankMemory memory = rank_memory(model_->comm());
   if (reporter_)
-    reporter_->report(metrics::StepRecord{
-        progress_.step, batches_->updates().epochs_at(progress_.consumed),
-        progress_.loss_since_log / static_cast<double>(progress_.updates_since_log), result.grad_norm,
-        result.learning_rate, progress_.tokens, progress_.consumed, log_window_.tokens_per_second(),
-        log_window_.step_seconds(), log_window_.data_wait_seconds(), log_window_.efficiency(), memory, tensors,
-        result.digest, loss_scale_ ? loss_scale_->scale() : 0, progress_.loss_scale.skipped});
+    reporter_->report(metrics::StepRecord{progress_.step,
+                                          batches_->updates().epochs_at(progress_.consumed),
+                                          progress_.loss_since_log / static_cast<double>(progress_.updates_since_log),
+                                          result.grad_norm,
+                                          result.learning_rate,
+                                          progress_.tokens,
+                                          progress_.consumed,
+                                          log_window_.tokens_per_second(),
+                                          log_window_.step_seconds(),
+                                          log_window_.data_wait_seconds(),
+                                          log_window_.efficiency(),
+                                          *std::ranges::max_element(memory.resident),
+                                          *std::ranges::max_element(memory.tensors),
+                                          result.digest,
+                                          loss_scale_ ? loss_scale_->scale() : 0,
+                                          progress_.loss_scale.skipped,
+                                          log_window_.phase_seconds(),
+                                          std::move(memory.resident),
+                                          std::move(memory.tensors),
+                                          peak_ > 0 ? flops_per_token_ * log_window_.tokens_per_second() / peak_ : 0});
   progress_.loss_since_log = 0;
   progress_.updates_since_log = 0;
   log_window_ = {};
@@ -393,7 +479,12 @@ void Trainer::evaluate(bool at_end) {
 
 void Trainer::save_checkpoint(bool wait_until_done) {
   if (!saver_.has_begun(progress_.step)) report_(progress_.step, "saving");
+  const auto show = [this](const char* activity) {
+    if (reporter_) reporter_->progress().set_activity(activity);
+  };
+  show("saving");
   saver_.save(*optimizer_, progress_, measured_, wait_until_done);
+  show("");
 }
 
 bool Trainer::restore_best() {

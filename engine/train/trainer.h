@@ -24,6 +24,7 @@
 #include "engine/train/first_steps.h"
 #include "engine/train/log_window.h"
 #include "engine/train/milestones.h"
+#include "engine/train/profile/phase_clock.h"
 #include "engine/train/run_saver.h"
 #include "engine/train/shared_cores.h"
 #include "engine/train/step_agreement.h"
@@ -51,6 +52,12 @@ class Trainer {
 
   /// Sets what the trainer knows of the run's start.
   void describe_start(metrics::StartFacts& facts) const;
+  /// On rank 0: writes the start to metrics.jsonl. `record` has what is known of the model.
+  void report_start(metrics::StartRecord record);
+  /// For TensorBoard: the resolved configuration.
+  void report_configuration(const std::string& yaml) {
+    if (reporter_) reporter_->report_configuration(yaml);
+  }
 
   /// Collective. Trains, evaluates, saves. With `last_step`, a replay: ends after that update and its checkpoint.
   Ending run(std::optional<int64_t> last_step = {});
@@ -97,7 +104,11 @@ class Trainer {
   void shrink_or_grow_loss_scale(bool overflow);
   /// Applies the update to the weights if it is `good`; otherwise drops its gradients.
   void make_update(bool good, double learning_rate);
+  /// One update, timed.
+  StepResult timed_step();
   void log_step(const StepResult& result);
+  /// On rank 0, once, after some updates of a run that takes a while (Note [When the peak is measured]).
+  void measure_peak_when_due();
   void evaluate(bool at_end);
   /// At the end: replaces the weights by those of the best checkpoint, if checkpoint.load_best_model_at_end is true.
   /// Returns whether it did.
@@ -139,7 +150,11 @@ class Trainer {
   int64_t total_steps_ = 0;
   bool yields_ = false;                        // machines are joining: this generation ends after the next good save
   std::optional<metrics::Reporter> reporter_;  // rank 0 only
+  std::optional<PhaseClock> phase_clock_;      // while run() trains, on rank 0 of a run on the CPU (Note [Phases])
   LogWindow log_window_;
+  double seconds_since_start_ = 0;         // in updates
+  double peak_ = 0, flops_per_token_ = 0;  // of the run and its model; 0: not known
+  int64_t first_step_ = 0;                 // of this attempt
 };
 
 }  // namespace trainer::train

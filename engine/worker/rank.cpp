@@ -20,6 +20,7 @@
 #include "engine/base/rank_board.h"
 #include "engine/base/screen.h"
 #include "engine/base/uncaught.h"
+#include "engine/config/machine/device.h"
 #include "engine/config/plan/plan.h"
 #include "engine/dist/accelerator.h"
 #include "engine/dist/backend_comm.h"
@@ -33,6 +34,7 @@
 #include "engine/train/conditions.h"
 #include "engine/train/parallelism.h"
 #include "engine/train/same_inputs.h"
+#include "engine/train/shown_source.h"
 #include "engine/train/start.h"
 #include "engine/train/stop_request.h"
 #include "engine/worker/commands.h"
@@ -83,16 +85,29 @@ std::string device_text(int rank, const dist::Comm& comm) {
                      visible != nullptr ? ", CUDA_VISIBLE_DEVICES=" : "", visible != nullptr ? visible : "");
 }
 
-/// What the screen shows of a model before it is parallelized.
-metrics::StartFacts start_facts(const config::Config& config, models::Model& model, const dist::Comm& comm) {
+/// What the report shows of a model before it is parallelized.
+metrics::StartRecord start_record(const config::Config& config, models::Model& model) {
+  metrics::StartRecord record;
+  for (const nn::ParameterPtr& parameter : model.all_parameters()) {
+    record.parameters += parameter->numel();
+    if (parameter->trainable) record.trained += parameter->numel();
+  }
+  if (config.distributed_type != config::DistributedType::kFsdp) return record;
+  for (const auto& [module, parameters] : parallel::plan_units(model, config.fsdp_config)) {
+    record.units.push_back({module->path(), module->class_name()});
+    for (const nn::ParameterPtr& parameter : parameters) record.units.back().parameters += parameter->numel();
+  }
+  return record;
+}
+
+/// What the screen shows of it.
+metrics::StartFacts start_facts(const metrics::StartRecord& record, const models::Model& model,
+                                const dist::Comm& comm) {
   metrics::StartFacts facts;
   facts.model_class = model.class_name();
-  for (const nn::ParameterPtr& parameter : model.all_parameters()) {
-    facts.parameters += parameter->numel();
-    if (parameter->trainable) facts.trained += parameter->numel();
-  }
-  if (config.distributed_type == config::DistributedType::kFsdp)
-    facts.units = std::ssize(parallel::plan_units(model, config.fsdp_config));
+  facts.parameters = record.parameters;
+  facts.trained = record.trained;
+  facts.units = std::ssize(record.units);
   facts.device = comm.device().is_cpu() ? "the CPU" : dist::find_accelerator()->facts(comm.device().index()).name;
   return facts;
 }
@@ -123,7 +138,7 @@ train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoar
   open_log(plan.config.output_dir, rank);
   log::write(comm->device().is_cpu() ? log::Level::kDebug : log::Level::kInfo, device_text(rank, *comm));
   if (plan.config.training.tf32 && !comm->device().is_cpu()) at::globalContext().setAllowTF32CuBLAS(true);
-  if (plan.config.training.cuda_graphs && rank == 0 && comm->device().is_cpu())
+  if (plan.config.training.cuda_graphs && rank == 0 && comm->device().is_cpu() && config::asks_for_gpus(plan.config))
     log::warning("training.cuda_graphs has no effect: this run trains on the CPU");
   for (const std::string& warning : {train::precision_warning(plan), train::overflow_warning(plan, *blueprint.model)})
     if (rank == 0 && !warning.empty()) log::warning("{}", warning);
@@ -140,9 +155,17 @@ train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoar
     if (const auto of_files = dist::file_fault(*fault, rank)) file_operations::plan_fault(*of_files);
   report(-1, "loading the weights");
   config::LoraConfig lora = blueprint.lora;
+  metrics::StartRecord record;
   metrics::StartFacts facts;
-  if (rank == 0) facts = start_facts(plan.config, *blueprint.model, *comm);
+  if (rank == 0) {
+    record = start_record(plan.config, *blueprint.model);
+    facts = start_facts(record, *blueprint.model, *comm);
+  }
+  const bool shows_loading = sees_output() && rank == 0;
+  if (shows_loading)
+    blueprint.sources.push_back(std::make_unique<train::ShownSource>(blueprint.source(), *blueprint.model));
   auto model = train::make_parallel(plan, blueprint, *comm);
+  if (shows_loading) blueprint.sources.pop_back();  // and its line
   if (plan.config.distributed_type == config::DistributedType::kDataParallel)
     log::info(
         "DATA_PARALLEL: {0} devices in one process. Every update sums {1} KiB of gradients on the first device after "
@@ -157,9 +180,12 @@ train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoar
   // Only now: a run that cannot be resumed must leave the earlier run's file unchanged.
   if (rank == 0) {
     FolderOwner::from_environment(plan.config.output_dir).require();
-    publish_file(std::filesystem::path(plan.config.output_dir) / "config.resolved.yaml", config::resolved_text(plan));
+    const std::string resolved = config::resolved_text(plan);
+    publish_file(std::filesystem::path(plan.config.output_dir) / "config.resolved.yaml", resolved);
+    trainer.report_configuration(resolved);
   }
   if (rank == 0) {
+    trainer.report_start(std::move(record));
     trainer.describe_start(facts);
     for (const std::string& line : metrics::start_panel(plan.config, facts)) log::info("{}", line);
   }

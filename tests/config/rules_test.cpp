@@ -1,5 +1,6 @@
 // Rules between options.
 #include "engine/config/machine/device.h"
+#include "engine/config/trackers.h"
 #include "tests/config/given.h"
 
 namespace trainer::config {
@@ -354,8 +355,10 @@ TEST_F(Rules, CheckEvaluation) {
 TEST_F(Rules, RefuseUnsupportedValues) {
   EXPECT_EQ(
       problems("distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\ndata: {train: {path: a}}\n"
-               "logging: {report_to: [tensorboard, wandb]}\ntraining: {optim: lomo, lr_scheduler_type: greedy}\n"),
-      "f.yaml:5:22: logging.report_to must be one of none, tensorboard, mlflow; is 'wandb'\n"
+               "logging: {report_to: [tensorboard, wand]}\ntraining: {optim: lomo, lr_scheduler_type: greedy}\n"),
+      "f.yaml:5:22: logging.report_to must be one of none, all, tensorboard, mlflow, aim, azure_ml, clearml, "
+      "codecarbon, comet_ml, dagshub, dvclive, flyte, kubeflow, neptune, swanlab, trackio, wandb; is 'wand' (did you "
+      "mean 'wandb'?)\n"
       "f.yaml:6:19: training.optim lomo is not supported by this version\n"
       "f.yaml:6:44: training.lr_scheduler_type greedy is not supported by this version");
 }
@@ -480,6 +483,22 @@ TEST_F(Rules, ReportToNoneIsEmpty) {
   EXPECT_TRUE(resolve(kLeast + "logging: {report_to: none}\n").config.logging.report_to.empty());
   EXPECT_EQ(resolve(kLeast + "logging: {report_to: [TensorBoard]}\n").config.logging.report_to,
             std::vector<std::string>{"tensorboard"});
+}
+
+TEST_F(Rules, ReportToTakesTheNamesOfTransformersAndAccelerate) {
+  using Names = std::vector<std::string>;
+  const Plan plan = resolve(kLeast + "logging: {report_to: [wandb, tensorboard, clearml]}\n");
+  EXPECT_EQ(plan.config.logging.report_to, Names{"tensorboard"});
+  ASSERT_EQ(plan.without_effect.size(), 2U);
+  EXPECT_EQ(plan.without_effect[0].key, "logging.report_to");
+  EXPECT_EQ(plan.without_effect[0].value, "wandb");
+  EXPECT_NE(plan.without_effect[0].text.find("not documented"), std::string::npos);
+  unsetenv("MLFLOW_TRACKING_URI");
+  EXPECT_EQ(resolve(kLeast + "logging: {report_to: all}\n").config.logging.report_to, Names{"tensorboard"});
+  setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:5000", 1);
+  EXPECT_EQ(resolve(kLeast + "logging: {report_to: all}\n").config.logging.report_to, (Names{"tensorboard", "mlflow"}));
+  unsetenv("MLFLOW_TRACKING_URI");
+  for (const std::string& name : trackers_elsewhere()) EXPECT_NE(why_not_tracked(name), "") << name;
 }
 
 }  // namespace

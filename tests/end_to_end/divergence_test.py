@@ -1,9 +1,8 @@
 """A diverged loss: the run stops, skips the update, or rolls back, depending on training.on_divergence."""
 
-import json
 import unittest
 
-from support import EndToEnd
+from support import EndToEnd, read_lines
 
 RANKS = {"distributed_type": "MULTI_CPU", "num_processes": 2}
 SHARDS = {"distributed_type": "FSDP", "num_processes": 2}
@@ -16,7 +15,7 @@ class Diverged(EndToEnd):
         config = self.job("output", TWELVE, strategy, {"training": {"on_divergence": choice, **training}})
         run = self.start(config, before=NAN_AT_7).wait()
         self.assertEqual(run.code, code, run.err)
-        lines = [json.loads(line) for line in (self.folder / "output/metrics.jsonl").read_text().splitlines()]
+        lines = read_lines(self.folder / "output")
         return run, [line for line in lines if "diverged" in line], [line for line in lines if "diverged" not in line]
 
     def test_stop(self):
@@ -31,8 +30,8 @@ class Diverged(EndToEnd):
         self.assertEqual([line["step"] for line in steps], list(range(1, 13)))
         self.assertIn("step 7: diverged", run.err)
         self.launch(self.job("undisturbed", TWELVE, strategy))
-        alone = (self.folder / "undisturbed/metrics.jsonl").read_text().splitlines()
-        same = [json.loads(line)["loss"] == step["loss"] for line, step in zip(alone, steps)]
+        alone = read_lines(self.folder / "undisturbed")
+        same = [line["loss"] == step["loss"] for line, step in zip(alone, steps)]
         self.assertEqual(same, [True] * 6 + [False] * 6)
 
     def test_skip(self):

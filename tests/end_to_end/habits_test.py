@@ -34,13 +34,14 @@ class Terminal:
             os.chdir(folder)
             os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], {**os.environ, "TERM": "xterm"})
         self._reads = True
+        self.text = b""  # what it has shown
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self):
         while self._reads:
             try:
-                os.read(self._screen, 65536)
+                self.text += os.read(self._screen, 65536)
             except OSError:
                 return
 
@@ -132,8 +133,13 @@ class Habits(Machines):
     # On a terminal.
 
     def test_ctrl_c(self):
-        self.in_terminal(self.recorded).type("\x03")
+        terminal = self.in_terminal(self.recorded)
+        terminal.type("\x03")
         self.check_saved(self.ended_with(), INTERRUPTED)
+        message = b"trainer: SIGINT: saving"
+        until(lambda: message in terminal.text)
+        before = terminal.text.partition(message)[0].removesuffix(b"\r\x1b[K")
+        self.assertTrue(before.endswith(b"^C\r\n"), before[-200:])  # and not over the bar
 
     def test_ctrl_c_with_tee(self):
         self.in_terminal(f"{self.recorded} 2>&1 | tee log").type("\x03")

@@ -174,7 +174,7 @@ class MetricsPage(Served):
             self.assertEqual(run.wait().code, 143, run.err)
 
 
-@unittest.skipUnless(shutil.which("prometheus"), "prometheus is not installed (apt-get install prometheus)")
+@unittest.skipUnless(shutil.which("prometheus"), "prometheus is not installed (tools/setup.sh --peers)")
 class Prometheus(Served):
     """A real Prometheus scrapes a real run."""
 

@@ -28,7 +28,7 @@ class Unreachable(EndToEnd):
             self.assertNotIn(b"hunter2", path.read_bytes() if path.is_file() else b"", path)
 
 
-@unittest.skipUnless(MLFLOW, "mlflow is not installed (pip install mlflow), and MLFLOW does not name it")
+@unittest.skipUnless(MLFLOW, "mlflow is not installed (tools/setup.sh --peers), and MLFLOW does not name it")
 class Mlflow(EndToEnd):
     def test_an_interrupted_run_continues_in_the_same_one(self):
         place = tempfile.TemporaryDirectory()
@@ -55,7 +55,8 @@ class Mlflow(EndToEnd):
         self.assertEqual(server.history(found, "loss"), [(line["step"], line["loss"]) for line in lines])
         self.assertEqual(pairs(found["data"]["params"])["data.task"], "seq2seq_lm")
         listed = server.get("artifacts/list", run_id=found["info"]["run_id"])["files"]
-        self.assertLessEqual({"report.html", "metrics.jsonl", "config.resolved.yaml"}, {file["path"] for file in listed})
+        self.assertEqual({"report.html", "metrics.jsonl", "config.resolved.yaml", "README.md"},
+                         {file["path"] for file in listed})
 
 
 if __name__ == "__main__":

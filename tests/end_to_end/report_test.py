@@ -2,18 +2,21 @@
 
 import json
 import os
-import shutil
+import re
 import signal
+import struct
 import subprocess
 import time
 import unittest
 import urllib.request
+import zlib
 
 from machines_test import free_port
-from support import EndToEnd
+from support import EndToEnd, last_step, peer, until
 
 STEPS = {"training": {"max_steps": 6}}
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+BROWSER = peer("chromium") or peer("chromium-browser") or peer("google-chrome")
+DARK = (0x12, 0x16, 0x1c)  # --page of page.css
 
 
 class Report(EndToEnd):
@@ -67,32 +70,90 @@ class Report(EndToEnd):
         run.wait()
 
 
-@unittest.skipUnless(BROWSER, "no Chromium is installed")
+    def test_a_page_follows_a_run_that_trains(self):
+        job = self.job("output", {"training": {"max_steps": 100000}, "evaluation": None, "data": {"validation": None},
+                                  "checkpoint": {"save_steps": 0}})
+        run = self.start(job)
+        until(lambda: last_step(self.folder / "output") > 3)
+        port = free_port()
+        server = self.trainer("report", self.folder / "output", "--serve", "--port", str(port))
+        until(lambda: "http://" in server.out)
+
+        def page():
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=20) as answer:
+                return answer.read().decode()
+
+        def updates():
+            return int(re.search(r'updates</span><b>(\d+)', page()).group(1))
+
+        self.assertIn('http-equiv="refresh"', page())
+        first = updates()
+        until(lambda: updates() > first)
+        run.kill_with(signal.SIGINT)
+        self.assertEqual(run.wait().code, 130)
+        self.assertNotIn('http-equiv="refresh"', page())
+        self.assertIn(f"checkpoint-{last_step(self.folder / 'output')} was saved", page())
+        server.kill_with(signal.SIGINT)
+        server.wait()
+
+
+@unittest.skipUnless(BROWSER, "no Chromium is installed (tools/setup.sh --peers)")
 class Seen(EndToEnd):
     def rendered(self, page, *flags):
         """The page's elements after its scripts have run, and what it wrote to the console."""
-        command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder}/browser",
-                   "--virtual-time-budget=3000", "--enable-logging=stderr", *flags, "--dump-dom", page.as_uri()]
-        run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        run = self.browse(page, "--enable-logging=stderr", *flags, "--dump-dom")
         return run.stdout, [line for line in run.stderr.splitlines() if "CONSOLE" in line]
 
+    def browse(self, page, *flags):
+        command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder}/browser",
+                   "--virtual-time-budget=3000", *flags, page.as_uri()]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+    def first_pixel(self, page, *flags):
+        """Of a screenshot: its size, and red, green and blue of the corner."""
+        picture = self.folder / "seen.png"
+        self.browse(page, *flags, f"--screenshot={picture}")
+        content = picture.read_bytes()
+        width, height, depth, color = struct.unpack(">IIBB", content[16:26])
+        self.assertEqual((depth, color in (2, 6)), (8, True))
+        data, at = b"", 8
+        while at < len(content):
+            length, kind = struct.unpack(">I4s", content[at:at + 8])
+            data += content[at + 8:at + 8 + length] if kind == b"IDAT" else b""
+            at += length + 12
+        row = zlib.decompressobj().decompress(data, 4)  # in the corner, no filter changes a value
+        return (width, height), tuple(row[1:4])
+
     def test_curves_are_drawn_without_errors(self):
-        self.launch(self.job("output", STEPS, {"logging": {"logging_steps": 1}}))
+        ranks = {"distributed_type": "FSDP", "num_processes": 2,
+                 "fsdp_config": {"fsdp_transformer_layer_cls_to_wrap": "T5Block"}}
+        self.launch(self.job("output", STEPS, ranks))
+        self.launch(self.job("output", {"training": {"max_steps": 8}}, ranks))  # resumed
         page = self.folder / "output/report.html"
         count = page.read_text().count("<canvas")
         if count == 0:
             self.skipTest("built without Chart.js")
-        probe = ("<script>document.body.dataset.drawn = drawnCharts.filter(chart => { const c = chart.canvas; "
+        probe = ("<script>parent.postMessage({drawn: drawnCharts.filter(chart => { const c = chart.canvas; "
                  "const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; "
-                 "return d.some(v => v !== 0) && chart.data.datasets.every(s => s.data.length > 0); }).length;</script>")
-        seen = self.folder / "seen.html"
-        seen.write_text(page.read_text().replace("</body>", probe + "</body>"))
+                 "return d.some(v => v !== 0) && chart.data.datasets.every(s => s.data.length > 0); }).length, "
+                 "width: innerWidth, fits: document.documentElement.scrollWidth <= innerWidth, "
+                 "color: getComputedStyle(document.body).backgroundColor}, '*');</script>")
+        (self.folder / "seen.html").write_text(page.read_text().replace("</body>", probe + "</body>"))
+        frame = self.folder / "frame.html"  # a window is never narrower than 500 pixels
         for width in (400, 800, 1600):
+            frame.write_text(f"<body><iframe src='seen.html' style='border: 0; width: {width}px; height: 1000px'></iframe>"
+                             "<script>onmessage = event => Object.assign(document.body.dataset, event.data)</script></body>")
             for flags in ((), ("--force-dark-mode", "--blink-settings=preferredColorScheme=0")):
                 with self.subTest(width=width, flags=flags):
-                    elements, console = self.rendered(seen, f"--window-size={width},1000", *flags)
+                    color = DARK if flags else (255, 255, 255)
+                    elements, console = self.rendered(frame, "--window-size=1700,1100", *flags)
                     self.assertEqual(console, [])
-                    self.assertIn(f'data-drawn="{count}"', elements)
+                    for name, value in (("drawn", count), ("width", width), ("fits", "true"), ("color", f"rgb{color}")):
+                        self.assertIn(f'data-{name}="{value}"', elements)
+                    self.assertEqual(self.first_pixel(page, f"--window-size={width},1000", *flags), ((width, 1000), color))
+        for part in ("Resident memory by rank", "Time of an update by phase", "Lengths: source", "encoder.block.0",
+                     "resumed with 2 ranks from checkpoint-6"):
+            self.assertTrue(part in page.read_text(), part)
 
 
 if __name__ == "__main__":

@@ -41,6 +41,15 @@ RESULTS = ("step", "epoch", "loss", "grad_norm", "learning_rate", "tokens", "ord
            "skipped_updates")
 
 
+# Where `tools/setup.sh --peers` installs what some tests compare with.
+PEERS = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "trainer" / "peers" / "bin"
+
+
+def peer(program):
+    """The path of another project's program; None if it isn't installed. A variable, such as MLFLOW, can name it."""
+    return os.environ.get(program.upper()) or shutil.which(program) or shutil.which(program, path=str(PEERS))
+
+
 def merged(base, changes):
     """`base` with the keys of `changes`, group by group; None removes a key."""
     result = copy.deepcopy(base)
@@ -54,25 +63,25 @@ def merged(base, changes):
     return result
 
 
-def until(condition):
+def until(condition, patience=PATIENCE):
     """Waits until `condition()` is true and returns its value."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f"the condition was not met within {PATIENCE} s")
+            raise AssertionError(f"the condition was not met within {patience} s")
         time.sleep(0.0005)
 
 
 def read_lines(output):
-    """The complete lines of metrics.jsonl, parsed."""
+    """The complete lines of metrics.jsonl, parsed, without starts and saves."""
     try:
         text = (output / "metrics.jsonl").read_text()
     except FileNotFoundError:
         return []
-    return [json.loads(line) for line in text.split("\n")[:-1]]
+    return [line for line in map(json.loads, text.split("\n")[:-1]) if "event" not in line]
 
 
 def results(output):

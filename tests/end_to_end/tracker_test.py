@@ -6,7 +6,6 @@ import http.server
 import json
 import os
 import pathlib
-import shutil
 import signal
 import socket
 import subprocess
@@ -18,9 +17,9 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from support import PATIENCE, TRAINER, until
+from support import PATIENCE, TRAINER, peer, until
 
-MLFLOW = os.environ.get("MLFLOW") or shutil.which("mlflow")
+MLFLOW = peer("mlflow")
 TRACKER = os.environ.get("TRACKER") or TRAINER and str(pathlib.Path(TRAINER).with_name("trainer-tracker"))
 SETTINGS = "seed: 7\ntraining:\n  learning_rate: 0.01      # job.yaml:3\nlora:\n  target_modules:\n  - q\n  - v\n"
 
@@ -49,7 +48,7 @@ class Server:
             [MLFLOW, "server", "--host", "127.0.0.1", "--port", str(self.port), "--workers", "1",
              "--backend-store-uri", f"sqlite:///{self.folder}/runs.db", "--artifacts-destination", f"{self.folder}/files"],
             stdout=self.log, stderr=self.log, start_new_session=True)
-        until(self.answers)
+        until(self.answers, 5 * PATIENCE)  # it makes a database first
         return self
 
     def answers(self):
@@ -121,7 +120,7 @@ class Folder(unittest.TestCase):
         return tracker.communicate(status + "\n" if status else None, timeout=PATIENCE)[1]
 
 
-@unittest.skipUnless(MLFLOW, "mlflow is not installed (pip install mlflow), and MLFLOW does not name it")
+@unittest.skipUnless(MLFLOW, "mlflow is not installed (tools/setup.sh --peers), and MLFLOW does not name it")
 class MlflowServer(Folder):
     """One server for all tests, each with an experiment of its own."""
 
@@ -214,6 +213,59 @@ class Refused(Folder):
         self.assertEqual(tracker.returncode, 0)
         self.assertIn("doesn't have all of this run", said)
         self.assertNotIn("hunter2", said + "".join(path.read_text() for path in self.output.iterdir()))
+
+    def test_servers_that_lie(self):
+        """A run's end waits no more than some seconds for any of them, and no answer gets far."""
+        def never_ends(handler):
+            try:
+                while True:
+                    handler.wfile.write(b"x" * 65536)
+            except OSError:
+                pass  # the tracker had enough
+
+        answers = {
+            "garbage": lambda handler: handler.wfile.write(b"\x00\xff not HTTP\r\n\r\n"),
+            "no JSON": lambda handler: answer(handler, b"<html>hello</html>"),
+            "other JSON": lambda handler: answer(handler, b'{"run": [{"info": 7}], "experiment": "none"}'),
+            "deep JSON": lambda handler: answer(handler, b"[" * 100000),
+            "half an answer": lambda handler: answer(handler, b"{", length=1000),
+            "a huge answer": lambda handler: (answer(handler, b"{", length=1 << 40), never_ends(handler)),
+            "a redirect to itself": lambda handler: answer(handler, b"", 302, Location=handler.path),
+            "a redirect to a file": lambda handler: answer(handler, b"", 302, Location="file:///etc/passwd"),
+            "silence": lambda handler: time.sleep(30),
+        }
+
+        def answer(handler, body, status=200, length=None, **headers):
+            handler.send_response(status)
+            for name, value in {"Content-Length": length or len(body), **headers}.items():
+                handler.send_header(name, str(value))
+            handler.end_headers()
+            handler.wfile.write(body)
+
+        for name, lie in answers.items():
+            with self.subTest(name):
+                class Handler(http.server.BaseHTTPRequestHandler):
+                    def do_POST(self):
+                        lie(self)
+
+                    do_GET = do_POST
+
+                    def log_message(self, *_):
+                        pass
+
+                server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+                server.daemon_threads = True
+                server.handle_error = lambda *_: None  # the tracker closed the connection
+                threading.Thread(target=server.serve_forever, daemon=True).start()
+                self.write(line(1))
+                tracker = self.follow(f"http://127.0.0.1:{server.server_port}")
+                time.sleep(0.5)  # the first attempt has begun
+                said = self.end(tracker, "FINISHED")
+                server.shutdown()
+                server.server_close()
+                self.assertEqual(tracker.returncode, 0, said)
+                self.assertIn("doesn't have all of this run", said)
+                self.assertNotIn("root:", said)
 
     def test_wrong_password(self):
         seen = []

@@ -28,6 +28,17 @@ TEST(EventFile, EncodesEvents) {
   EXPECT_EQ(hex(restart_event(1.5, 300)), "09000000000000f83f10ac023a020801");
 }
 
+// The bytes that TensorBoard's own protobuf classes produce; tensorboard_test.py reads a run's with TensorBoard itself.
+TEST(EventFile, EncodesTexts) {
+  EXPECT_EQ(hex(text_event(1.5, 7, "t", "hi")),
+            "09000000000000f83f10072a1d0a1b0a0174"
+            "420c"
+            "0807"
+            "120412020801"
+            "42026869"
+            "4a080a060a0474657874");
+}
+
 /// The events of a file; fails when a frame is broken.
 std::vector<std::string> events_of(std::string_view content) {
   std::vector<std::string> events;

@@ -51,6 +51,37 @@ TEST(MetricsJson, WritesTheContractsKeysInOrder) {
             "\n");
 }
 
+TEST(MetricsJson, HasEachRanksMemoryOrThatOfManySummedUp) {
+  StepRecord record{.step = 1, .phase_seconds = {{"forward", 0.5}}, .rank_memory_bytes = {3, 1, 2}};
+  auto json = nlohmann::json::parse(to_json_line(record));
+  EXPECT_EQ(json["rank_memory_bytes"], (std::vector<int64_t>{3, 1, 2}));
+  EXPECT_FALSE(json.contains("rank_tensor_bytes")) << "none were given";
+  EXPECT_EQ(json["forward_seconds"], 0.5);
+  record.rank_memory_bytes.clear();
+  for (int64_t rank = 100; rank > 0; --rank) record.rank_memory_bytes.push_back(rank);
+  json = nlohmann::json::parse(to_json_line(record));
+  EXPECT_FALSE(json.contains("rank_memory_bytes"));
+  EXPECT_EQ(json["memory_bytes_min"], 1);
+  EXPECT_EQ(json["memory_bytes_median"], 51);
+}
+
+TEST(MetricsJson, HasEvents) {
+  auto json = nlohmann::json::parse(to_json_line(SaveRecord{7}));
+  EXPECT_EQ(json["event"], "saved");
+  EXPECT_GT(json["time"], 1.7e9);
+  EXPECT_EQ(nlohmann::json::parse(to_json_line(SaveRecord{7, true}))["event"], "save failed");
+  StartRecord start{.ranks = 2, .units = {{"a\"b", "Block", 5}}, .lengths = {{"source", {{0, 9, 3}}}}};
+  json = nlohmann::json::parse(to_json_line(start));
+  EXPECT_EQ(json["event"], "started");
+  EXPECT_FALSE(json.contains("reached"));
+  EXPECT_EQ(json["units"][0]["name"], "a\"b");
+  EXPECT_EQ(json["lengths"]["source"][0]["samples"], 3);
+  start.reached = 9;
+  json = nlohmann::json::parse(to_json_line(start));
+  EXPECT_EQ(json["event"], "resumed");
+  EXPECT_EQ(json["reached"], 9);
+}
+
 TEST(MetricsJson, IsValidForNonFiniteValues) {
   const double inf = std::numeric_limits<double>::infinity();
   const auto json = nlohmann::json::parse(to_json_line(StepRecord{.loss = std::nan(""), .grad_norm = -inf}));
@@ -66,6 +97,20 @@ TEST_F(MetricsLogTest, ANewRunStartsEmpty) {
   EXPECT_EQ(content(), "");
   log.write(to_json_line(StepRecord{.step = 1}));
   EXPECT_EQ(content(), to_json_line(StepRecord{.step = 1}));
+}
+
+TEST_F(MetricsLogTest, KeepsTheEventsOfTheLoadedCheckpointAndKnowsHowFarTheRunWas) {
+  const std::string saved = to_json_line(SaveRecord{2}),
+                    evaluated = to_json_line(EvaluationRecord{2, 1, {{"eval_loss", 1.0}}});
+  {
+    MetricsLog log(path_, 0);
+    EXPECT_EQ(log.reached(), -1);
+    log.write(saved);
+    log.write(evaluated);
+    log.write(to_json_line(StepRecord{.step = 5}));
+  }
+  EXPECT_EQ(MetricsLog(path_, 2, /*at_end=*/true).reached(), 5);
+  EXPECT_EQ(content(), saved) << "without the evaluation, which is repeated";
 }
 
 TEST_F(MetricsLogTest, AResumedRunDropsLinesAfterItsCheckpoint) {

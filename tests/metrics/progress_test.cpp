@@ -39,6 +39,15 @@ TEST(ProgressBar, ShowsTheFactsThatFit) {
   EXPECT_EQ(progress_bar(state(), 10), " 30/120");
 }
 
+TEST(ProgressBar, ShowsTheShareOfThePeakOnceItIsKnown) {
+  ProgressState known = state();
+  known.last->peak_share = 0.437;
+  EXPECT_NE(progress_bar(known, 120).find("1.2k tok/s  44 % of peak  lr"), std::string::npos)
+      << progress_bar(known, 120);
+  EXPECT_NE(progress_line(known).find("1.2k tok/s   44 % of peak  3m 12s left"), std::string::npos)
+      << progress_line(known);
+}
+
 TEST(ProgressBar, NeverLeavesItsLine) {
   ProgressState busy = state();
   busy.activity = "evaluating\n3/20";
@@ -97,6 +106,20 @@ TEST_F(ProgressTest, WritesPlainLinesIntoAPipe) {
             "step 12/20  eval_loss 0.5000\n");
 }
 
+TEST_F(ProgressTest, EstimatesTheTimeOfALongRunOnce) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+  FileDescriptor reader(ends[0]), writer(ends[1]);
+  Progress progress(10, 1000, writer.get(), clock());
+  time_ += 60s;  // the first update is slow
+  for (int64_t step = 11; step <= 20; ++step, time_ += 500ms) progress.advance(step);
+  EXPECT_EQ(read_all(reader.get()),
+            "time     about 8m 13s for the updates that are left, of 500 ms each; evaluations and saves add to it\n");
+  Progress shorter(0, 30, writer.get(), clock());
+  for (int64_t step = 1; step <= 20; ++step, time_ += 500ms) shorter.advance(step);
+  EXPECT_EQ(read_all(reader.get()), "") << "a run of a few seconds";
+}
+
 TEST_F(ProgressTest, RedrawsOneLineOnATerminal) {
   FileDescriptor screen(posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK));
   ASSERT_TRUE(screen);
@@ -117,6 +140,10 @@ TEST_F(ProgressTest, RedrawsOneLineOnATerminal) {
   time_ += 100ms;
   progress.advance(101);
   EXPECT_EQ(read_all(screen.get()), "\r\x1b[K 101/1000  loss 2.413");
+  progress.set_activity("saving");
+  EXPECT_EQ(read_all(screen.get()), "\r\x1b[K 101/1000  saving  loss 2.413") << "at once: it may take long";
+  progress.set_activity("");
+  EXPECT_EQ(read_all(screen.get()), "");
   progress.print("a message");
   EXPECT_EQ(read_all(screen.get()), "\r\x1b[Ka message\r\n\r\x1b[K 101/1000  loss 2.413");
   progress.finish();

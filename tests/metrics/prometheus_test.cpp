@@ -63,6 +63,17 @@ TEST(LatestValues, ComeFromTheLinesOfMetrics) {
   EXPECT_EQ(page.find("loss_scale"), std::string::npos) << "only fp16 has one";
 }
 
+TEST(LatestValues, HaveTheTimeByPhaseAndTheShareOfThePeak) {
+  LatestValues values;
+  values.take(
+      to_json_line(StepRecord{.step = 10, .phase_seconds = {{"forward", 0.5}, {"backward", 1.5}}, .peak_share = 0.25}));
+  const std::string page = page_of(values);
+  for (const char* line :
+       {"trainer_step_phase_seconds{phase=\"forward\"} 0.5", "trainer_step_phase_seconds{phase=\"backward\"} 1.5",
+        "# TYPE trainer_step_phase_seconds gauge", "trainer_matmul_peak_share_ratio 0.25"})
+    EXPECT_TRUE(has_line(page, line)) << line << "\n" << page;
+}
+
 TEST(LatestValues, TotalsDoNotGoBackAfterARestart) {
   LatestValues values;
   values.take(to_json_line(StepRecord{.step = 10, .tokens = 300}));
@@ -76,6 +87,7 @@ TEST(LatestValues, CountUpdatesThatDiverged) {
   values.take(to_json_line(StepRecord{.step = 10, .loss = 2}));
   values.take(to_json_line(DivergenceRecord{.step = 11, .loss = 1e9}));
   values.take(to_json_line(StragglerRecord{.step = 12, .rank = 1, .factor = 2}));
+  values.take(to_json_line(SaveRecord{9}));
   const std::string page = page_of(values);
   EXPECT_TRUE(has_line(page, "trainer_diverged_updates_total 1")) << page;
   EXPECT_TRUE(has_line(page, "trainer_step 10")) << "the diverged update was not applied";

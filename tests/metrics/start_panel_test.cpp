@@ -34,6 +34,13 @@ TEST(StartPanel, ShowsWhatARunIsAboutToDo) {
                    "memory   weights and gradients: 426 MiB a rank; plus optimizer and activations",
                    "updates  819 of 16 samples = 2 ranks x 2 accumulated x 4",
                    "data     4361 samples to train on, 485 for validation"}));
+  facts.planned_bytes = int64_t{1200} << 20;
+  facts.mesh = "2 data x 2 tensor x 2 context x 2 pipeline";
+  facts.ranks = 16;
+  const Lines lines = start_panel(config, facts);
+  for (const std::string& line : lines) EXPECT_LE(display_width(line), 80U) << line;
+  EXPECT_EQ(lines[2], "mesh     16 ranks = 2 data x 2 tensor x 2 context x 2 pipeline");
+  EXPECT_EQ(lines[3], "memory   1.2 GiB a rank at most for tensors; weights and gradients: 426 MiB");
 }
 
 TEST(StartPanel, ShowsOneProcessAndAResumedRun) {

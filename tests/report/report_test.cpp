@@ -83,6 +83,81 @@ TEST_F(ReportTest, DrawsWhatWasMeasured) {
   EXPECT_EQ(charts.back().curves[0].points[1].value, 2) << "in GiB";
 }
 
+constexpr char kOfRanks[] =
+    R"({"step":0,"event":"started","time":1795609642.5,"ranks":2,"lengths":{"source":[{"from":0,"to":9,"samples":3},{"from":10,"to":19,"samples":4}]},"units":[{"name":"encoder.block.0","class":"T5Block","parameters":1500},{"name":"","class":"T5<b>","parameters":7}]})"
+    "\n"
+    R"({"step":1,"learning_rate":0.1,"order_digest":"a","data_wait_seconds":0.25,"forward_seconds":1.0,"backward_seconds":2.0,"memory_bytes":2147483648,"rank_memory_bytes":[1073741824,2147483648],"peak_share":0.25})"
+    "\n"
+    R"({"step":1,"event":"saved","time":1795609650})"
+    "\n"
+    R"({"step":1,"event":"resumed","time":1795609660,"ranks":1,"reached":4})"
+    "\n"
+    R"({"step":2,"learning_rate":0.1,"order_digest":"a","data_wait_seconds":0.25,"forward_seconds":1.0,"backward_seconds":2.0,"memory_bytes":2147483648,"rank_memory_bytes":[1073741824,2147483648],"peak_share":0.25})"
+    "\n";
+
+TEST_F(ReportTest, DrawsTheRanksOfOneRunAndThePhasesOfItsUpdates) {
+  write("metrics.jsonl", kOfRanks);
+  const std::vector<Chart> charts = charts_of({run()});
+  EXPECT_EQ(titles(charts),
+            (std::vector<std::string>{"Learning rate", "Share of the measured matmul peak", "Time of an update",
+                                      "Time of an update by phase", "Resident memory by rank"}));
+  const Chart& phases = charts[3];
+  EXPECT_TRUE(phases.is_stacked);
+  ASSERT_EQ(phases.curves.size(), 3u);
+  EXPECT_EQ(phases.curves[2].name, "waiting for data");
+  ASSERT_EQ(charts.back().curves.size(), 2u);
+  EXPECT_EQ(charts.back().curves[1].name, "rank 1");
+  EXPECT_EQ(charts.back().curves[1].points[0].value, 2) << "in GiB";
+  EXPECT_EQ(value_of(run(), "share of matmul peak"), "25.0 %");
+  EXPECT_EQ(titles(charts_of({run(), run()})),
+            (std::vector<std::string>{"Learning rate", "Share of the measured matmul peak", "Time of an update",
+                                      "Memory of the largest rank"}))
+      << "of several runs, only what can be compared";
+}
+
+TEST_F(ReportTest, DrawsTheSpreadOfManyRanks) {
+  write("metrics.jsonl",
+        R"({"step":1,"order_digest":"a","memory_bytes":30,"memory_bytes_median":20,"memory_bytes_min":10})"
+        "\n");
+  const std::vector<Chart> charts = charts_of({run()});
+  ASSERT_EQ(titles(charts), (std::vector<std::string>{"Resident memory of the ranks"}));
+  EXPECT_EQ(charts[0].curves.size(), 3u);
+}
+
+TEST_F(ReportTest, HasWhatItsStartRecorded) {
+  write("metrics.jsonl", kOfRanks);
+  const RunFolder run = this->run();
+  const std::vector<Histogram> histograms = histograms_of(run);
+  ASSERT_EQ(histograms.size(), 1u);
+  EXPECT_EQ(histograms[0].title, "Lengths: source");
+  ASSERT_EQ(histograms[0].bars.size(), 2u);
+  EXPECT_EQ(histograms[0].bars[1].samples, 4);
+  const std::string page = report_page({run});
+  for (const char* part :
+       {"encoder.block.0", "1.5k", "T5&lt;b&gt;", "the root", "started with 2 ranks", "2026-11-25 12:27:22 UTC",
+        "checkpoint-1 was saved", "resumed with 1 rank from checkpoint-1; updates up to 4 were repeated"})
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  if (chart_library().empty()) GTEST_SKIP() << "built without Chart.js (libjs-chart.js)";
+  EXPECT_NE(page.find(R"({"event":"saved","step":1})"), std::string::npos);
+  EXPECT_NE(page.find("id=\"histogram-0\""), std::string::npos);
+  EXPECT_EQ(report_page({run, run}).find("\"event\""), std::string::npos) << "marks of several runs would be mixed up";
+}
+
+TEST_F(ReportTest, SurvivesAStartThatSomeoneHasEdited) {
+  for (const char* odd : {R"("lengths":7,"units":"x")", R"("lengths":[1],"units":[1])",
+                          R"("lengths":{"source":{"a":1}},"units":{"a":{"name":1}})"}) {
+    write("metrics.jsonl", fmt::format("{{\"step\":0,\"event\":\"started\",{}}}\n", odd));
+    EXPECT_NO_THROW(report_page({run()})) << odd;
+  }
+}
+
+TEST_F(ReportTest, LoadsAgainWhileItIsServedAndTheRunTrains) {
+  EXPECT_EQ(report_page({run()}).find("http-equiv=\"refresh\""), std::string::npos) << "a file doesn't change";
+  EXPECT_NE(report_page({run()}, true).find("http-equiv=\"refresh\""), std::string::npos);
+  write("outcome.json", R"({"code":0,"cause":"done"})");
+  EXPECT_EQ(report_page({run()}, true).find("http-equiv=\"refresh\""), std::string::npos) << "it has ended";
+}
+
 TEST(ReportCurves, KeepTheirSpikesWhenThinned) {
   std::vector<Point> points;
   for (int64_t step = 1; step <= 100'000; ++step)

@@ -7,6 +7,7 @@
 #include "engine/base/edit_distance.h"
 #include "engine/config/rules/rules.h"
 #include "engine/config/tables.h"
+#include "engine/config/trackers.h"
 #include "engine/config/translate/translate.h"
 
 namespace trainer::config {
@@ -135,12 +136,12 @@ void Source::report_to(const Node& value) {
   std::vector<std::string> given;
   if (std::ignore = decode(value, given); given.empty()) return;
   for (const std::string& name : given) {
-    if (const std::string why = lacks("logging.report_to", Node::scalar(name)); why.empty())
+    std::string why = lacks("logging.report_to", Node::scalar(name));
+    if (why.empty()) why = why_not_tracked(lower(name));
+    if (why.empty())
       kept.push_back(name);
-    else if (lower(name) == "all")
-      kept.emplace_back("tensorboard");
     else
-      not_honored({"report_to", Node::scalar(name), value.mark}, "logging.report_to can be tensorboard or mlflow");
+      not_honored({"report_to", Node::scalar(name), value.mark}, why);
   }
   if (!kept.empty()) set({"report_to", value, value.mark}, "logging.report_to", Node::list(kept));
 }

@@ -1,6 +1,7 @@
 // Checkpoints, evaluation and logging.
 #include "engine/base/metrics.h"
 #include "engine/config/tables.h"
+#include "engine/config/trackers.h"
 
 namespace trainer::config {
 
@@ -9,6 +10,12 @@ namespace {
 std::vector<std::string> metrics_or_none() {
   std::vector<std::string> names = metric_names();
   names.insert(names.begin(), "none");
+  return names;
+}
+
+std::vector<std::string> report_to_names() {
+  std::vector<std::string> names{"none", "all", "tensorboard", "mlflow"};
+  for (std::string& name : trackers_elsewhere()) names.push_back(std::move(name));
   return names;
 }
 
@@ -149,9 +156,10 @@ const Entries& logging_table() {
           .ask("How many updates between lines of metrics?")
           .at_least(1),
       option("report_to", &C::report_to)
-          .help("Where metrics go in addition to metrics.jsonl: TensorBoard's event files, or the MLflow server "
-                "in MLFLOW_TRACKING_URI (docs/monitoring.md).")
-          .one_of({"none", "tensorboard", "mlflow"}),
+          .help("Where metrics go in addition to metrics.jsonl: tensorboard: event files; mlflow: the server in "
+                "MLFLOW_TRACKING_URI; all: both, if it is set (docs/monitoring.md). Other trackers of transformers and "
+                "Accelerate have no effect.")
+          .one_of(report_to_names()),
       option("metrics_port", &C::metrics_port)
           .flag("--metrics_port")
           .help("Port on which each machine's launcher serves /metrics for Prometheus, /healthz and /readyz "

@@ -23,7 +23,7 @@ Entries moved() {
           .one_of({"random", "sequential", "group_by_length", "batch_rebalance"}),
       translated("logging_strategy", "steps: every logging_steps updates.").one_of({"no", "steps", "epoch"}),
       translated("logging_steps", "The same as logging.logging_steps."),
-      translated("report_to", "The same as logging.report_to; all: [tensorboard]."),
+      translated("report_to", "The same as logging.report_to."),
       translated("eval_strategy", "steps: every eval_steps updates; epoch: evaluation.eval_steps: 0.")
           .one_of({"no", "steps", "epoch"}),
       translated("evaluation_strategy", "An older spelling of eval_strategy.").one_of({"no", "steps", "epoch"}),

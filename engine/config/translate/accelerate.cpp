@@ -116,7 +116,6 @@ void translate_accelerate(Draft& draft) {
   Translation(draft).set_if_true("fsdp_config.fsdp_activation_checkpointing_offload", "training.activation_offloading");
   translate_fp16(draft);
   translate_tp_config(draft);
-  std::erase(draft.config.logging.report_to, "none");
 }
 
 void translate_strategy(Draft& draft) {

@@ -120,9 +120,7 @@ class Arguments {
     if (word(strategy) == "no" || word(strategy) == "epoch")
       translation_.no_effect(strategy, "metrics.jsonl gets a line every logging_steps updates");
     move_steps("logging_steps", "logging.logging_steps");
-    GivenKey report_to = given("report_to");
-    if (word(report_to) == "all") report_to.value = Node::list({"tensorboard"});
-    move(report_to, "logging.report_to");
+    move(given("report_to"), "logging.report_to");
   }
 
   void evaluation() {

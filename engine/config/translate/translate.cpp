@@ -5,6 +5,7 @@ namespace trainer::config {
 void translate(Draft& draft) {
   translate_machines(draft);
   translate_training_arguments(draft);
+  translate_report_to(draft);
   translate_fsdp_argument(draft);
   translate_accelerate(draft);
   translate_deepspeed(draft);

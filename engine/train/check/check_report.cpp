@@ -64,43 +64,16 @@ std::vector<UnitReport> unit_report(const config::Plan& plan, Blueprint& bluepri
   return units;
 }
 
-/// The smallest width of 1, 2 or 5 times a power of ten with which `bars` bars cover `span`.
-int64_t bar_width(int64_t span, int64_t bars) {
-  for (int64_t power = 1;; power *= 10)
-    for (const int64_t digit : {1, 2, 5})
-      if (digit * power * bars >= span) return digit * power;
-}
-
-LengthReport length_report(const std::vector<int64_t>& lengths) {
-  constexpr int64_t kBars = 8;
-  LengthReport report;
-  if (lengths.empty()) return report;
-  const auto [least, most] = std::minmax_element(lengths.begin(), lengths.end());
-  report.shortest = *least, report.longest = *most;
-  int64_t width = bar_width(report.longest - report.shortest + 1, kBars - 1);  // one spare: bars start at multiples
-  const int64_t first = report.shortest / width * width;
-  for (int64_t from = first; from <= report.longest; from += width)
-    report.histogram.push_back({from, from + width - 1, 0});
-  double sum = 0;
-  for (const int64_t length : lengths) {
-    ++report.histogram[(length - first) / width].samples;
-    sum += static_cast<double>(length);
-  }
-  report.mean = sum / static_cast<double>(lengths.size());
-  return report;
-}
-
 DataReport data_report(const data::Datasets& datasets) {
   const data::Samples& train = *datasets.train;
-  std::vector<int64_t> sources, targets;
-  for (int64_t i = 0; i < train.size(); ++i) {
-    const data::Lengths lengths = train.lengths(i);
-    sources.push_back(lengths.source);
-    if (train.label_kind() == data::LabelKind::kTarget) targets.push_back(lengths.labels);
-    if (train.label_kind() == data::LabelKind::kNext) targets.push_back(lengths.learned);
-  }
-  return {train.size(),           data::token_count(train), train.cut(),    datasets.validation->size(),
-          length_report(sources), length_report(targets),   datasets.labels};
+  SampleLengths lengths = sample_lengths(train);
+  return {train.size(),
+          data::token_count(train),
+          train.cut(),
+          datasets.validation->size(),
+          std::move(lengths.source),
+          std::move(lengths.target),
+          datasets.labels};
 }
 
 RunReport run_report(const config::Plan& plan, int64_t samples) {
@@ -165,8 +138,8 @@ std::vector<std::string> missing(const config::Plan& plan, const Blueprint& blue
   else if (const std::string fault = on_gpus ? fault_of_gpus(plan.config) : ""; !fault.empty())
     all.push_back(fmt::format("usable GPUs: {}", fault));
   if (plan.config.num_machines > 1 && plan.config.main_process_ip.empty())
-    all.push_back(fmt::format("main_process_ip: the address of machine 0, as num_machines is {}.",
-                              plan.config.num_machines));
+    all.push_back(
+        fmt::format("main_process_ip: the address of machine 0, as num_machines is {}.", plan.config.num_machines));
   if (blueprint.without_weights)
     all.push_back(fmt::format("the weights of {}: their size is derived from config.json.", plan.config.model.path));
   if (plan.config.data.train.path.empty()) all.push_back("data.train.path: " + assumed_lengths(plan, *blueprint.model));
@@ -238,9 +211,10 @@ CheckReport check_report(const config::Plan& plan, const std::optional<config::G
   if (cluster && !config::offloads(plan.config) && !plan.config.training.activation_offloading)
     report.roofline = roofline_of(plan, labels, workload, *cluster);
   else if (cluster)
-    report.warning += fmt::format("{}--device: no speed is predicted for runs with offload, because the copies and the "
-                                  "host's update are not modeled.",
-                                  report.warning.empty() ? "" : " ");
+    report.warning += fmt::format(
+        "{}--device: no speed is predicted for runs with offload, because the copies and the "
+        "host's update are not modeled.",
+        report.warning.empty() ? "" : " ");
   report.longest = std::move(workload.training);
   if (gpu) report.gpu = gpu_report(plan, *gpu, report.memory.peak(), planner);
   return report;

@@ -14,6 +14,7 @@
 #include "engine/train/memory_fit.h"
 #include "engine/train/memory_plan.h"
 #include "engine/train/roofline/roofline.h"
+#include "engine/train/sample_lengths.h"
 
 namespace trainer::train {
 
@@ -37,17 +38,6 @@ struct UnitReport {
   std::string class_name;
   int64_t parameters = 0;
   int64_t bytes = 0;  // of the whole unit as stored, over all ranks
-};
-
-/// Lengths of the sources or the targets of the training samples, in tokens.
-struct LengthReport {
-  struct Bar {
-    int64_t from = 0, to = 0;  // inclusive
-    int64_t samples = 0;
-  };
-  int64_t shortest = 0, longest = 0;
-  double mean = 0;
-  std::vector<Bar> histogram;  // contiguous; empty without samples
 };
 
 struct DataReport {

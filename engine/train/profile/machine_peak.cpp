@@ -29,16 +29,22 @@ double least_seconds(const std::function<at::Tensor()>& work) {
 
 }  // namespace
 
+double measure_products(at::ScalarType dtype, at::Device device) {
+  const at::NoGradGuard no_grad;
+  const at::TensorOptions options = at::TensorOptions(device).dtype(dtype);
+  const int64_t size = device.is_cpu() ? 1024 : 8192;
+  const at::Tensor a = at::ones({size, size}, options), b = at::ones({size, size}, options);
+  const auto terms = static_cast<double>(size);
+  return 2 * terms * terms * terms / least_seconds([&] { return at::mm(a, b); });
+}
+
 MachinePeak measure_peak(at::ScalarType dtype, at::Device device) {
   const at::NoGradGuard no_grad;
   const at::TensorOptions options(device);
-  const int64_t size = device.is_cpu() ? 1024 : 8192, elements = int64_t{1} << (device.is_cpu() ? 24 : 28);
-  const at::Tensor a = at::ones({size, size}, options.dtype(dtype)), b = at::ones({size, size}, options.dtype(dtype));
+  const int64_t elements = int64_t{1} << (device.is_cpu() ? 24 : 28);
   const at::Tensor from = at::ones({elements}, options.dtype(at::kFloat)), to = at::empty_like(from);
-  const double product = least_seconds([&] { return at::mm(a, b); });
   const double copy = least_seconds([&] { return to.copy_(from); });
-  const auto terms = static_cast<double>(size);
-  return {2 * terms * terms * terms / product, 2.0 * static_cast<double>(from.nbytes()) / copy};
+  return {measure_products(dtype, device), 2.0 * static_cast<double>(from.nbytes()) / copy};
 }
 
 }  // namespace trainer::train

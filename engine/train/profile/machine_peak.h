@@ -12,8 +12,11 @@ struct MachinePeak {
   double bytes = 0;  // read and written a second by a copy
 };
 
-/// The best of several products of square matrices in `dtype`, and of several copies that no cache holds, on `device`
-/// with the threads of this process. Takes about half a second.
+/// FLOP/s of matrix products: the best of several of square matrices in `dtype`, on `device` with the threads of this
+/// process. Takes a quarter of a second.
+double measure_products(at::ScalarType dtype, at::Device device);
+
+/// In addition, the best of several copies that no cache holds. Takes about half a second.
 MachinePeak measure_peak(at::ScalarType dtype, at::Device device);
 
 }  // namespace trainer::train

@@ -12,6 +12,7 @@
 #include "engine/dist/accelerator.h"
 #include "engine/dist/memory.h"
 #include "engine/train/parallelism.h"
+#include "engine/train/profile/known_peak.h"
 
 namespace trainer::train {
 namespace {
@@ -107,6 +108,7 @@ std::optional<Profile> profile(Trainer& trainer, dist::Comm& comm, const Profile
   if (!time_operators(trainer, comm, request, profile)) return std::nullopt;
   comm.barrier();  // all ranks measure together: they share the machine in training, too
   profile.peak = measure_peak(trainer.compute_dtype(), comm.device());
+  if (comm.size() == 1) remember_peak(peak_key(trainer.compute_dtype(), comm.device()), profile.peak.flops);
   return profile;
 }
 

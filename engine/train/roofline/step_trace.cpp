@@ -7,7 +7,6 @@
 #include "models/nn/linear.h"
 
 namespace trainer::train {
-namespace {
 
 double trained_part(models::Model& model) {
   double trained = 0, all = 0;
@@ -21,8 +20,6 @@ double trained_part(models::Model& model) {
   });
   return all > 0 ? trained / all : 1;
 }
-
-}  // namespace
 
 StepTrace trace_step(const config::Plan& plan, Blueprint blueprint, const Workload& workload, const BatchLengths& batch,
                      int64_t stage) {

@@ -13,6 +13,9 @@ struct StepTrace {
   double trained = 1;          // the part of the linear layers' weights that is trained
 };
 
+/// The part of the weights of `model`'s linear layers that is trained.
+double trained_part(models::Model& model);
+
 /// The first rank of pipeline stage `stage`, when every micro-batch is `batch`.
 StepTrace trace_step(const config::Plan& plan, Blueprint blueprint, const Workload& workload, const BatchLengths& batch,
                      int64_t stage = 0);

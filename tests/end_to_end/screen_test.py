@@ -1,0 +1,33 @@
+"""What a run writes to its screen: warnings once, whatever the ranks, and nothing but lines on a pipe."""
+
+import os
+import unittest
+from unittest import mock
+
+from support import EndToEnd
+
+STEPS = {"training": {"max_steps": 4}}
+RANKS = {"distributed_type": "MULTI_CPU", "num_processes": 4}
+
+
+class Screen(EndToEnd):
+    def test_each_warning_stands_once(self):
+        run = self.launch(self.job("output", STEPS, RANKS, {"training": {"cuda_graphs": True},
+                                                            "evaluation": {"early_stopping_threshold": 0.5}}))
+        warnings = [line for line in run.err.splitlines() if "warning" in line]
+        self.assertEqual(len([line for line in warnings if "cuda_graphs" in line]), 1, run.err)
+        self.assertEqual(len([line for line in warnings if "early_stopping_threshold" in line]), 1, run.err)
+        self.assertEqual(len(warnings), len(set(warnings)), run.err)
+
+    def test_a_pipe_gets_lines_only(self):
+        for variables in ({}, {"NO_COLOR": "1"}, {"NO_COLOR": "1", "TERM": "xterm-256color"}):
+            with self.subTest(variables), mock.patch.dict(os.environ, variables):
+                run = self.launch(self.job(f"output{len(variables)}", STEPS, RANKS))
+                for text in (run.out, run.err):
+                    self.assertNotIn("\x1b", text)
+                    self.assertNotIn("\r", text)
+                self.assertIn("step 4/4", run.err)
+
+
+if __name__ == "__main__":
+    unittest.main()
