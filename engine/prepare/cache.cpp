@@ -74,6 +74,7 @@ int cache_command(const std::vector<std::string>& args) {
   app.add_option("--cache_dir", folder, "Their folder, as data.cache_dir");
   app.add_flag("--json", as_json, "Prints the list as JSON");
   CLI::App* const pruned = app.add_subcommand("prune", "Remove unused caches, or the least recently used");
+  pruned->footer("Examples:\n  trainer cache prune --older_than 30\n  trainer cache prune --max_size 20GB --dry_run");
   pruned->add_option("--older_than", days, "Days since the last use")->check(CLI::Range(int64_t{0}, int64_t{100'000}));
   uint64_t most = 0;
   const auto* const limit = pruned->add_option("--max_size", most, "Size of all that is kept, such as 20GB")
