@@ -4,7 +4,7 @@ import json
 import math
 import unittest
 
-from support import SAMPLES, EndToEnd, read_lines
+from support import SAMPLES, EndToEnd, read_lines, snapshot
 
 ALL = ["loss", "perplexity", "accuracy", "exact_match", "precision_macro", "recall_macro", "f1_macro", "f1_micro",
        "f1_weighted", "matthews_correlation", "rouge1", "rouge2", "rougeL", "bleu"]
@@ -48,6 +48,19 @@ class Eval(EndToEnd):
                     if key.startswith("eval_"):
                         self.assertLessEqual(abs(found[key] - value), 1e-5 * max(1, abs(value)), key)
                 self.assertEqual(found["samples"], 12)
+
+    def test_a_checkpoint_of_a_full_run_is_measured(self):
+        job = self.job("run", {"distributed_type": "FSDP", "num_processes": 2})
+        self.launch(job)
+        lines = {line["step"]: line["eval_loss"] for line in read_lines(self.folder / "run") if "eval_loss" in line}
+        before = snapshot(self.folder / "run")
+        for step in (9, 12):
+            found = json.loads(self.eval(job, "--json", "--model", self.folder / "run" / f"checkpoint-{step}").out)
+            if step in lines:
+                self.assertAlmostEqual(found["eval_loss"], lines[step], 5)
+            else:
+                self.assertNotAlmostEqual(found["eval_loss"], lines[12], 5)
+        self.assertEqual(snapshot(self.folder / "run"), before)
 
     def test_a_classifier_has_a_table_of_confusions(self):
         bert = {"model_type": "bert", "vocab_size": 400, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
