@@ -19,6 +19,7 @@ constexpr SameArgument kSame[] = {{"seed", "seed"},
                                   {"per_gpu_train_batch_size", "training.per_device_train_batch_size"},
                                   {"per_gpu_eval_batch_size", "training.per_device_eval_batch_size"},
                                   {"generation_max_length", "evaluation.max_new_tokens"},
+                                  {"generation_num_beams", "evaluation.num_beams"},
                                   {"save_total_limit", "checkpoint.save_total_limit"}};
 
 /// Booleans that set something if they are true; false is the default of TrainingArguments.
