@@ -8,6 +8,10 @@ namespace {
 constexpr char kMerging[] = "`trainer merge` merges an adapter into its base model";
 constexpr char kEvaluation[] =
     "`trainer eval` measures a model on the validation samples; evaluation.eval_steps sets how often a run does";
+constexpr char kGenerating[] =
+    "`trainer generate` answers prompts; evaluation.generate: true writes predictions for data.validation";
+constexpr char kExporting[] =
+    "`trainer export` writes a model for transformers or, as GGUF, for llama.cpp; a run leaves its model in output_dir";
 
 struct Absent {
   const char* name;
@@ -16,17 +20,22 @@ struct Absent {
 // Commands of other programs, and names of our commands given as a flag.
 constexpr Absent kAbsent[] = {
     {"train", "`trainer launch` trains"},
-    {"predict", "`trainer generate` answers the prompts of a file"},
-    {"generate",
-     "`trainer generate` answers prompts; evaluation.generate: true writes predictions for data.validation"},
+    {"finetune", "`trainer launch` trains"},
+    {"fine-tune", "`trainer launch` trains"},
+    {"predict", kGenerating},
+    {"generate", kGenerating},
+    {"inference", kGenerating},
     {"chat", "`trainer generate MODEL` starts a chat"},
     {"eval", kEvaluation},
     {"evaluate", kEvaluation},
     {"merge", kMerging},
     {"merge-adapter", kMerging},
     {"merge-lora", kMerging},
-    {"merge-weights", "a run saves its model unsharded, and `trainer checkpoint export` makes one from a checkpoint"},
-    {"export", "`trainer checkpoint export` makes a model from a checkpoint"},
+    {"merge-weights", "a run saves its model unsharded, and `trainer export` makes one from a checkpoint"},
+    {"export", kExporting},
+    {"push-to-hub", "nothing is uploaded; upload output_dir yourself"},
+    {"preprocess", "`trainer launch` tokenizes before it trains; `trainer tokenize` shows the ids of a text"},
+    {"cloud", "`trainer launch --emit KIND` prints what starts a run on a cluster"},
     {"to-fsdp2", "configurations for FSDP 1 and for FSDP 2 both work unchanged"},
 };
 

@@ -33,7 +33,10 @@ int run_check(const Arguments& arguments) {
       "error,\n    reported with what would fit; without the flag, the memory of --device or of this machine's GPUs\n"
       "  --device CARD: predicts the speed of an update on GPUs of that name, which this machine needn't have\n"
       "  --nodes N, --gpus N: machines, and GPUs of each, for --num_machines and --nproc_per_node\n"
-      "  --net BANDWIDTH: of each GPU's link to other machines, for --device (400Gb, which is the default, or 50GB)\n");
+      "  --net BANDWIDTH: of each GPU's link to other machines, for --device (400Gb, which is the default, or 50GB)\n"
+      "Examples:\n  trainer check t5.yaml\n"
+      "  trainer check --config_file fsdp.yaml job.yaml --num_processes 8\n"
+      "  trainer check 7b.yaml --device H100 --nodes 2 --gpus 8\n");
   PlanFlags flags(app);
   bool json = false;
   std::string gpu_memory, device, network;

@@ -106,6 +106,7 @@ void print_json(const std::vector<Found>& all, const fs::path& folder) {
 
 int list(const Arguments& arguments) {
   CLI::App app("List the checkpoints of an output folder, oldest first.", "checkpoint list");
+  app.footer("Examples:\n  trainer checkpoint list runs/t5\n");
   std::string folder;
   bool json = false;
   app.add_option("FOLDER", folder, "a run's output_dir")->required();
@@ -171,6 +172,7 @@ int verify_signatures(const fs::path& folder, const fs::path& key_file) {
 
 int verify(const Arguments& arguments) {
   CLI::App app("Read every byte of checkpoints and compare it with the recorded checksums.", "checkpoint verify");
+  app.footer("Examples:\n  trainer checkpoint verify runs/t5\n");
   std::string folder, key;
   app.add_option("FOLDER", folder,
                  "a checkpoint, or a run's output_dir for all its checkpoints; with --key also a model")
@@ -197,6 +199,7 @@ int verify(const Arguments& arguments) {
 
 int prune(const Arguments& arguments) {
   CLI::App app("Remove old checkpoints and the leftovers of unfinished saves.", "checkpoint prune");
+  app.footer("Examples:\n  trainer checkpoint prune runs/t5 --keep 2 --best loss\n");
   std::string folder;
   checkpoint::Keep keep;
   bool dry_run = false;
@@ -232,6 +235,7 @@ int export_weights(const Arguments& arguments) {
       "Make a model folder that transformers loads, an adapter folder that PEFT loads, or a folder in Megatron's "
       "layout, from a checkpoint of any strategy and number of ranks.",
       "checkpoint export");
+  app.footer("Examples:\n  trainer checkpoint export runs/t5/checkpoint-300 t5-300\n");
   std::string folder, output, format = "hugging_face", key, sign;
   int64_t tensor = 1, pipeline = 1;
   app.add_option("CHECKPOINT", folder, "a checkpoint-N folder, or a model folder to convert to the other layout")
@@ -297,6 +301,7 @@ int wait_for_save(const fs::path& folder, pid_t launcher, const Before& before, 
 
 int save_now(const Arguments& arguments) {
   CLI::App app("Make a run save after its current step and continue; return once it has saved.", "checkpoint now");
+  app.footer("Examples:\n  trainer checkpoint now runs/t5\n");
   std::string folder;
   double patience = 600;
   app.add_option("FOLDER", folder, "the output_dir of a run on this machine (machine 0 of a multi-machine run)")
@@ -328,7 +333,10 @@ constexpr Part kParts[] = {{"list", "list the checkpoints of a run with their me
 int print_help(int code) {
   fmt::print("Usage: trainer checkpoint COMMAND FOLDER …\n\n");
   for (const Part& part : kParts) fmt::print("  {:<8}{}\n", part.name, part.help);
-  fmt::print("\n`trainer checkpoint COMMAND --help` describes a command.\n");
+  fmt::print(
+      "\n`trainer checkpoint COMMAND --help` describes a command.\n\nExamples:\n"
+      "  trainer checkpoint list runs/t5\n"
+      "  trainer checkpoint export runs/t5/checkpoint-300 t5-300\n");
   return code;
 }
 

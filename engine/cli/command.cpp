@@ -5,7 +5,7 @@ namespace trainer::cli {
 const std::vector<Command>& commands() {
   static const std::vector<Command> table{
       {"config", "ask what to train and how, and write the file", run_config},
-      {"convert", "turn axolotl's or LLaMA-Factory's file into a configuration", run_convert},
+      {"convert", "convert TrainingArguments, axolotl's or LLaMA-Factory's file", run_convert},
       {"check", "find problems in a configuration without starting a run", run_check},
       {"launch", "train as the file says", run_launch},
       {"explain", "print every option, its value and where that came from", run_explain},

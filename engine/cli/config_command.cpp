@@ -50,6 +50,10 @@ void update(const std::string& file) {
 
 int run_config(const Arguments& arguments) {
   CLI::App app("Ask what to train and how, and write the configuration file.", "config");
+  app.footer(
+      "Examples:\n  trainer config --config_file t5.yaml\n"
+      "  trainer config --config_file t5.yaml --answers answers.yaml   asks nothing\n"
+      "  trainer config default\n");
   WizardOptions options;
   std::string what, mixed_precision = "no";
   app.add_option(

@@ -1,6 +1,8 @@
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "engine/base/errors.h"
 #include "engine/base/screen.h"
@@ -24,15 +26,37 @@ void list_rest(const std::string& file, const config::Conversion& done) {
     screen::error("{}: {} is not honored: the key is unknown{}\n", note.origin, config::shown(note.key), note.text);
 }
 
+nlohmann::ordered_json json_of(const std::vector<config::Note>& notes, bool with_values) {
+  auto list = nlohmann::ordered_json::array();
+  for (const config::Note& note : notes) {
+    list.push_back({{"key", note.key}, {"at", note.origin}, {"why", note.text}});
+    if (with_values) list.back()["value"] = note.value;
+  }
+  return list;
+}
+
 /// The options that no run can do without, and that `document` lacks.
-std::string missing(const config::Node& document) {
+std::vector<std::string> missing(const config::Node& document) {
   const config::Node* const model = document.find("model");
   const config::Node* const data = document.find("data");
-  std::string list;
-  if (!model || !model->find("path")) list += " model.path";
-  if (!data || !data->find("train")) list += " data.train.path";
-  if (!document.find("num_processes")) list += " num_processes";
+  std::vector<std::string> list;
+  if (!model || !model->find("path")) list.emplace_back("model.path");
+  if (!data || !data->find("train")) list.emplace_back("data.train.path");
+  if (!document.find("num_processes")) list.emplace_back("num_processes");
   return list;
+}
+
+void print_json(const std::string& file, const config::Conversion& done, const std::vector<std::string>& lacking,
+                const std::string& output, const std::string& text) {
+  nlohmann::ordered_json all{{"file", file},
+                             {"program", done.dialect->program},
+                             {"options_set", done.translated.size()},
+                             {"not_honored", json_of(done.not_honored, true)},
+                             {"unknown", json_of(done.unknown, false)},  // a value can be a secret
+                             {"to_be_added", lacking}};
+  if (!output.empty()) all["output"] = output;
+  all["configuration"] = text;
+  fmt::print("{}\n", all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 }  // namespace
@@ -52,12 +76,13 @@ int run_convert(const Arguments& arguments) {
       "file. "
       "docs/converting.md lists the keys.\n");
   std::string file, output, from;
-  bool overwrite = false, keys = false;
+  bool overwrite = false, keys = false, json = false;
   app.add_option("FILE", file, "the file to convert");
   app.add_option("-o,--output", output, "the file to write; default: standard output");
   app.add_option("--from", from, "axolotl, llamafactory or training_arguments; default: recognized by its keys");
   app.add_flag("--overwrite", overwrite, "replace an existing file");
   app.add_flag("--keys", keys, "print a table of all keys instead, in Markdown");
+  app.add_flag("--json", json, "print what happened to the keys, and the new file's text, as one JSON object, for scripts");
   if (!parse(app, arguments)) return 0;
   if (keys) {
     fmt::print("{}", config::conversion_tables());
@@ -70,12 +95,15 @@ int run_convert(const Arguments& arguments) {
   const config::Conversion done = config::convert(file, from, folder);
   const std::string text = config::file_text(done.document, config::format_of(output),
                                              fmt::format("`trainer convert` from {}", config::shown(file)));
-  if (output.empty())
-    fmt::print("{}", text);
-  else
-    write_configuration(output, text);
+  if (!output.empty()) write_configuration(output, text);
+  const std::vector<std::string> lacking = missing(done.document);
+  if (json) {
+    print_json(file, done, lacking, output, text);
+    return kDone;
+  }
+  if (output.empty()) fmt::print("{}", text);
   list_rest(file, done);
-  if (const std::string list = missing(done.document); !list.empty()) screen::error("to be added:{}\n", list);
+  if (!lacking.empty()) screen::error("to be added: {}\n", fmt::join(lacking, " "));
   if (!output.empty()) screen::error("written to {}; check it with: trainer check --config_file {}\n", output, output);
   return 0;
 }

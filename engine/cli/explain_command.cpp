@@ -45,7 +45,11 @@ void explain_options(const std::vector<std::string>& names, const PlanFlags& fla
 
 int run_explain(const Arguments& arguments) {
   CLI::App app("Print every option with its value and where the value came from, or describe one option.", "explain");
-  app.footer("       trainer explain OPTION… [--config_file FILE] [JOB.yaml]\n");
+  app.footer(
+      "       trainer explain OPTION… [--config_file FILE] [JOB.yaml]\n"
+      "\nExamples:\n  trainer explain t5.yaml\n"
+      "  trainer explain training.learning_rate fsdp_offload_params\n"
+      "  trainer explain checkpoint t5.yaml       the options of a section, as the file sets them\n");
   PlanFlags flags(app);
   if (!flags.parse(arguments)) return 0;
   const auto options = take_options(flags.words());

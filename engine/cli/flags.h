@@ -22,6 +22,13 @@ std::string with_underscores(const std::string& argument);
 /// Errors: ConfigError, which suggests the nearest flag for an unknown one.
 bool parse(CLI::App& app, const Arguments& arguments);
 
+/// Flags that several commands have, in all their spellings.
+inline constexpr const char* kModelFlag = "--model,--model_name_or_path";
+inline constexpr const char* kBaseFlag = "--base,--base_model,--model,--model_name_or_path";  // of an adapter
+inline constexpr const char* kAdapterFlag = "--adapter,--adapter_name_or_path";
+inline constexpr const char* kDataFlag = "--data,--input";
+inline constexpr const char* kCpuFlag = "--cpu,--use_cpu";
+
 /// The flags of every command that needs a plan: `[JOB.yaml] --config_file --set`, and those of launch_flags.h.
 class PlanFlags {
  public:
@@ -29,6 +36,9 @@ class PlanFlags {
 
   /// `parse` for these flags: Boolean flags need no value, and a Python script is refused.
   bool parse(const Arguments& arguments);
+
+  /// As --set: a flag of the command is another name for an option.
+  void set(const std::string& option, const std::string& value) { sets_.push_back(option + "=" + value); }
 
   /// The plan that the flags describe, `to_run` or for inspection only. Logs the default file when none was named.
   /// Errors: those of resolve_plan.

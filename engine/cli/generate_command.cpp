@@ -18,6 +18,11 @@ void check(const config::GenerateRequest& request, bool has_terminal) {
   if (request.num_beams.value_or(1) > 1 && request.temperature.value_or(0) > 0)
     throw ConfigError("--num_beams {} searches for the likeliest text, and --temperature {} draws one: give one of them.",
                       *request.num_beams, *request.temperature);
+  if (request.json && !request.has_prompt)
+    throw ConfigError("--json is for the reply to --prompt; replies to a file always are JSON, and a chat is not.");
+  if (request.num_return_sequences > 1 && !request.has_prompt && request.input.empty())
+    throw ConfigError("--num_return_sequences {}: a chat continues one reply; give --prompt or --input.",
+                      request.num_return_sequences);
   if (!request.has_prompt && request.input.empty() && !request.chat && !has_terminal)
     throw ConfigError("standard input is not a terminal to chat on: give --prompt TEXT, --input FILE or --chat.");
 }
@@ -39,11 +44,12 @@ int run_generate(const Arguments& arguments) {
       "prompt or text, or what --source makes of its columns. Flags without a value here follow the model's "
       "generation_config.json.\n");
   config::GenerateRequest request;
-  app.add_option("MODEL", request.model, "a model folder or Hub name, an adapter's folder, or a run's output folder")
+  app.add_option(std::string("MODEL,") + kModelFlag, request.model,
+                 "a model folder or Hub name, an adapter's folder, or a run's output folder")
       ->required();
-  app.add_option("--adapter", request.adapter, "the folder of an adapter for MODEL");
+  app.add_option(kAdapterFlag, request.adapter, "the folder of an adapter for MODEL");
   const auto* const prompt = app.add_option("--prompt", request.prompt, "a text to answer, or to continue");
-  app.add_option("--input", request.input, "a file of prompts");
+  app.add_option(kDataFlag, request.input, "a file of prompts");
   app.add_option("--source", request.source, "a column of the file, or a text with columns: 'Translate: {text}'");
   app.add_option("--output", request.output, "a JSONL file for the replies; default: standard output");
   app.add_flag("--chat", request.chat, "render prompts with the model's chat template, as a user's message");
@@ -73,6 +79,12 @@ int run_generate(const Arguments& arguments) {
   app.add_option("--seed", request.seed, "of the draws; default: 42");
   app.add_option("--batch_size", request.batch_size, "prompts of a file at a time; default: 8")
       ->check(CLI::Range(1, 100'000));
+  app.add_option("--num_return_sequences", request.num_return_sequences,
+                 "replies to each prompt, drawn with --temperature; default: 1")
+      ->check(CLI::Range(1, 1000));
+  app.add_flag("--json", request.json, "print replies as JSON objects, one a line, for scripts");
+  bool cpu = false;
+  app.add_flag(kCpuFlag, cpu, "accepted: this command computes on the CPU");
   if (!parse(app, arguments)) return 0;
   request.has_prompt = prompt->count() > 0;
   std::erase(request.stop, "");

@@ -117,6 +117,10 @@ int write_secret(const std::string& file) {
 
 int run_launch(const Arguments& arguments) {
   CLI::App app("Train as the configuration says.", "launch");
+  app.footer(
+      "\nExamples:\n  trainer launch t5.yaml\n"
+      "  trainer launch --config_file fsdp.yaml job.yaml --num_processes 8\n"
+      "  trainer launch t5.yaml --set training.learning_rate=1e-4 --set output_dir=runs/b\n");
   PlanFlags flags(app);
   std::string kind, secret_file;
   app.add_option("--emit", kind);

@@ -133,14 +133,14 @@ int run_merge(const Arguments& arguments) {
   std::vector<std::string> folders;
   std::string output, base, dtype = "auto";
   Combining combining;
-  bool verify = false, adapter_only = false;
+  bool verify = false, adapter_only = false, json = false, cpu = false;
   app.add_option("ADAPTER", folders,
                  "an adapter folder of PEFT or of a run, or a checkpoint; ADAPTER:WEIGHT ADAPTER:WEIGHT … combines "
                  "several")
       ->required();
   // CLI11 gives every word to ADAPTER, so that FOLDER can be required in the help only.
   app.add_option("FOLDER", output, "the folder to write; must be missing or empty")->required(asks_for_help(arguments));
-  app.add_option("--base", base, "the base model's folder or Hub name; default: as the adapter names it");
+  app.add_option(kBaseFlag, base, "the base model's folder or Hub name; default: as the adapter names it");
   const auto* const of_dtype =
       app.add_option("--dtype", dtype, "the dtype of the merged weights; auto: as in the base model")
           ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}));
@@ -149,6 +149,8 @@ int run_merge(const Arguments& arguments) {
                "models must fit in memory, one at a time");
   app.add_flag("--adapter_only", adapter_only, "write the combined adapter, for PEFT and others, instead of a model");
   combining.add_to(app);
+  app.add_flag("--json", json, "print one JSON object to standard output, for scripts");
+  app.add_flag(kCpuFlag, cpu, "accepted: this command computes on the CPU");
   if (!parse(app, arguments)) return 0;
   if (folders.size() < 2) throw ConfigError("FOLDER is required; `trainer merge --help` lists the flags");
   std::vector<Weighted> adapters;
@@ -162,6 +164,7 @@ int run_merge(const Arguments& arguments) {
   if (dtype != "auto") words.insert(words.end(), {"--dtype", dtype});
   if (verify) words.emplace_back("--verify");
   if (adapter_only) words.emplace_back("--adapter_only");
+  if (json) words.emplace_back("--json");
   for (const Weighted& one : adapters)
     if (!one.weight.empty()) words.push_back("--weight=" + one.weight);  // may be negative
   const Arguments how = combining.words();

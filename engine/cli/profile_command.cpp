@@ -8,10 +8,10 @@
 #include "engine/base/temporary_folder.h"
 #include "engine/cli/flags.h"
 #include "engine/cli/rank_devices.h"
+#include "engine/cli/started_once.h"
 #include "engine/cli/worker.h"
 #include "engine/cli/worker_child.h"
 #include "engine/config/machine/environment.h"
-#include "engine/config/machine/started_rank.h"
 #include "engine/launch/run.h"
 
 namespace trainer::cli {
@@ -38,11 +38,7 @@ void check(const ProfileFlags& wanted, const config::Plan& plan) {
         fmt::format("the run has {} machines; `trainer profile` measures one: give --num_machines 1 and "
                     "--num_processes, the ranks of one",
                     plan.config.num_machines));
-  if (const auto started = config::started_rank(); started && started->local_ranks > 1)
-    problems.push_back(
-        fmt::format("{} started {} processes on this machine ({}), but `trainer profile` starts the ranks "
-                    "itself: start it once",
-                    started->by, started->local_ranks, started->variables));
+  if (const std::string problem = started_several_times("profile"); !problem.empty()) problems.push_back(problem);
   if (fs::is_directory(wanted.trace)) problems.push_back(fmt::format("--trace {}: is a folder", wanted.trace));
   if (!problems.empty()) throw ConfigError("trainer profile:{}", first_problems(problems));
   if (!wanted.trace.empty()) check_writable(fs::path(wanted.trace).parent_path());
@@ -76,17 +72,23 @@ int run_profile(const Arguments& arguments) {
       "  --warmup N: updates before, which aren't measured (default 3)\n"
       "  --trace FILE: also write rank 0's operators as a Chrome trace (ui.perfetto.dev)\n"
       "  --json: print one JSON object to standard output, for scripts\n"
+      "  --model MODEL, --data FILE: instead of the configuration's model.path and data.train.path\n"
       "  The configuration's model, data and ranks are used, and its output_dir isn't: nothing is resumed or saved.\n"
       "Examples:\n"
       "  trainer profile t5.yaml\n"
       "  trainer profile t5.yaml --num_processes 2 --steps 20 --trace t5.json\n");
   PlanFlags flags(app);
   ProfileFlags wanted;
+  std::string model, data;
+  app.add_option(kModelFlag, model);
+  app.add_option(kDataFlag, data);
   app.add_option("--steps", wanted.steps);
   app.add_option("--warmup", wanted.warmup);
   app.add_option("--trace", wanted.trace);
   app.add_flag("--json", wanted.json);
   if (!flags.parse(arguments)) return 0;
+  if (!model.empty()) flags.set("model.path", model);
+  if (!data.empty()) flags.set("data.train.path", fs::absolute(data).string());
   screen::outlive();
   const config::Plan configured = flags.resolve();
   if (!wanted.trace.empty()) wanted.trace = fs::absolute(wanted.trace).string();

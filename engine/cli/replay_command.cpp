@@ -67,6 +67,7 @@ int run_replay(const Arguments& arguments) {
       "Repeat updates of a run from the newest checkpoint before them, and compare losses, gradient norms, samples and "
       "saved weights with what the run recorded, bit for bit. The run's folder is only read.",
       "replay");
+  app.footer("Examples:\n  trainer replay runs/t5 --steps 101:110\n");
   std::string run, steps_text, output;
   app.add_option("RUN", run, "a run's output_dir")->required();
   app.add_option("--steps", steps_text, "A:B, the first and last update to repeat")->required();

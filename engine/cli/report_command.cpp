@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <optional>
 
+#include <nlohmann/json.hpp>
+
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/cli/flags.h"
@@ -61,21 +63,27 @@ int run_report(const Arguments& arguments) {
       "  trainer report runs/t5 --serve            shows a run while it trains\n");
   std::vector<std::string> folders;
   std::string output;
-  bool serves = false;
+  bool serves = false, json = false;
   int port = 6006;
   app.add_option("RUN", folders, "output folders of runs")->required();
   app.add_option("-o,--output", output, "the file to write; default: RUN/report.html, or report.html for several runs");
   app.add_flag("--serve", serves,
                "serve the page on this machine's loopback address instead; it follows a run that trains");
   app.add_option("--port", port, "the port to serve it on")->check(CLI::Range(1, 65535));
+  app.add_flag("--json", json, "print one JSON object to standard output, for scripts");
   if (!parse(app, arguments)) return 0;
+  if (serves && json) throw ConfigError("--json is for a page that is written, but --serve writes none.");
   const std::string page = page_of(folders, false);
   if (serves) serve(folders, port);
   const fs::path file = !output.empty()       ? fs::path(output)
                         : folders.size() == 1 ? fs::path(folders[0]) / "report.html"
                                               : fs::path("report.html");
   publish_file(file, page);
-  fmt::print("wrote {}\n", file.string());
+  if (json)
+    fmt::print("{}\n", nlohmann::ordered_json{{"output", file.string()}, {"runs", folders}}.dump(
+                           1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  else
+    fmt::print("wrote {}\n", file.string());
   return kDone;
 }
 

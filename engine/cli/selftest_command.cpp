@@ -16,6 +16,10 @@ int run_selftest(const Arguments& arguments) {
       "Train tiny models under every strategy on this machine and compare losses and gradients with those of one rank; "
       "or resume every strategy's checkpoints under every other strategy.",
       "selftest");
+  app.footer(
+      "Examples:\n  trainer selftest\n"
+      "  trainer selftest --num_processes 8 --all\n"
+      "  trainer selftest --resume --only FSDP\n");
   int64_t ranks = 4, random = 0;
   uint64_t seed = std::random_device()();
   bool all = false, resume = false;

@@ -1,6 +1,7 @@
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "engine/base/errors.h"
 #include "engine/base/log.h"
@@ -8,6 +9,7 @@
 #include "engine/base/temporary_folder.h"
 #include "engine/cli/flags.h"
 #include "engine/cli/rank_devices.h"
+#include "engine/cli/started_once.h"
 #include "engine/cli/worker.h"
 #include "engine/config/machine/device.h"
 #include "engine/config/machine/environment.h"
@@ -21,11 +23,7 @@ namespace {
 /// Finds what this machine lacks before ranks are started. Errors: ConfigError.
 void check_machine(const config::Plan& plan) {
   const config::Config& config = plan.config;
-  if (const auto started = config::started_rank(); started && started->local_ranks > 1)
-    throw ConfigError(
-        "{} started {} processes on this machine ({}), and `trainer test` starts the ranks itself\n  start it once on "
-        "each machine",
-        started->by, started->local_ranks, started->variables);
+  if (const std::string problem = started_several_times("test"); !problem.empty()) throw ConfigError("{}", problem);
   config::check_started_rank(plan);
   if (!config::trains_on_gpus(config)) return;
   if (const std::string lacking = config::lacking_for_gpus(config); !lacking.empty())
@@ -59,7 +57,22 @@ std::string configuration_text(const config::Config& config) {
                             config::name_of(config.mixed_precision));
 }
 
-int test_plan(const PlanFlags& flags) {
+/// `json`: one object instead of lines.
+void report_result(const config::Plan& plan, int code, bool json) {
+  const std::string what = configuration_text(plan.config);
+  if (json)
+    fmt::print("{}\n", nlohmann::ordered_json{{"success", code == kDone},
+                                              {"exit_code", code},
+                                              {"configuration", plan.source},
+                                              {"tested", what}}
+                           .dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  else if (code == kDone)
+    fmt::print("The test is a success: {} works on this machine ({}).\n", plan.source, what);
+  if (code != kDone)
+    screen::error("The test failed (exit code {}): {} ({}); the reason is above.\n", code, plan.source, what);
+}
+
+int test_plan(const PlanFlags& flags, bool json) {
   const config::Plan configured = flags.resolve_for_test();
   for (const std::string& warning : config::launch_warnings(configured)) log::warning("{}", warning);
   if (const std::string reading = config::machine_reading(configured); !reading.empty()) log::info("{}", reading);
@@ -68,15 +81,9 @@ int test_plan(const PlanFlags& flags) {
   TemporaryFolder output("trainer-test");
   const launch::Patience patience{.join = flags.join_timeout(), .last_call = flags.last_call()};
   const int code = launch::run(bare(configured, output.path()), worker_path(), patience, {},
-                               {"selftest", "configuration", "0", "0", ""}, places);
+                               {"selftest", json ? "configuration-silently" : "configuration", "0", "0", ""}, places);
   if (code == kInternalFailure) output.keep();  // the message asks for its logs
-  if (code == kDone) {
-    fmt::print("The test is a success: {} works on this machine ({}).\n", configured.source,
-               configuration_text(configured.config));
-  } else {
-    screen::error("The test failed (exit code {}): {} ({}); the reason is above.\n", code, configured.source,
-                  configuration_text(configured.config));
-  }
+  report_result(configured, code, json);
   return code;
 }
 
@@ -91,14 +98,17 @@ int run_test(const Arguments& arguments) {
       "  From the file: distributed_type, ranks, machines, devices, precision, sharding, parallel sizes, offload,\n"
       "  gradient checkpointing and accumulation. Not tested: ddp_comm_hook, local_sgd_steps, quantization.\n"
       "  On several machines, run it on each, with the flags of `trainer launch`.\n"
+      "  --json: print one JSON object to standard output, for scripts\n"
       "Examples:\n  trainer test                              the default configuration file\n"
       "  trainer test --config_file fsdp.yaml\n"
       "  trainer test --config_file fsdp.yaml --num_processes 2 --cpu\n");
   PlanFlags flags(app);
+  bool json = false;
+  app.add_flag("--json", json);
   if (!flags.parse(arguments)) return 0;
   screen::outlive();
   try {
-    return test_plan(flags);
+    return test_plan(flags, json);
   } catch (const std::exception&) {  // reported after this line
     screen::error("The test failed; nothing was trained:\n");
     throw;

@@ -24,6 +24,8 @@ struct GenerateRequest {
   std::string system;         // the system message of a chat
   std::string chat_template;  // as data.chat_template
   int64_t batch_size = 8;
+  int64_t num_return_sequences = 1;
+  bool json = false;  // the reply to `prompt` as a JSON object
   uint64_t seed = 42;
   std::vector<std::string> stop;
   // Without a value: as the model's generation_config.json says.
@@ -46,6 +48,8 @@ void each_field(GenerateRequest& r, Visitor&& visit) {
   visit("system", r.system);
   visit("chat_template", r.chat_template);
   visit("batch_size", r.batch_size);
+  visit("num_return_sequences", r.num_return_sequences);
+  visit("json", r.json);
   visit("seed", r.seed);
   visit("stop", r.stop);
   visit("max_new_tokens", r.max_new_tokens);

@@ -205,6 +205,8 @@ struct DataConfig {
   MegatronDataConfig megatron;
   int64_t preprocessing_num_workers = 0;  // tokenization threads; 0: all cores
   std::string cache_dir;                  // "": $XDG_CACHE_HOME/trainer/data
+  double cache_max_gb = 0;                // of all token caches there; 0: any
+  int64_t cache_max_days = 90;            // since a token cache was last used; 0: any
   bool packing = true;
   bool shuffle = true;
 };
@@ -373,6 +375,8 @@ struct EvaluationConfig {
   double temperature = 0;      // 0: always the most likely token
   int64_t top_k = 0;           // 0: all
   double top_p = 1;
+  int64_t num_beams = 1;  // 1: no beam search
+  double length_penalty = 1;
   int64_t show_predictions = 8;
   bool eval_on_start = false;
   double eval_delay = 0;                // updates, or epochs if eval_steps is 0

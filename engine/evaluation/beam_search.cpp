@@ -87,8 +87,10 @@ void BeamSearch::decide() {
   is_done_ = options_.stop == Beams::Stop::kWhenFull || possible <= finished_.back().score;
 }
 
-std::vector<int64_t> BeamSearch::best() const {
-  return finished_.empty() ? std::vector<int64_t>() : finished_.front().tokens;
+std::vector<std::vector<int64_t>> BeamSearch::best() const {
+  std::vector<std::vector<int64_t>> texts(static_cast<size_t>(options_.returned));
+  for (size_t i = 0; i < std::min(texts.size(), finished_.size()); ++i) texts[i] = finished_[i].tokens;
+  return texts;
 }
 
 }  // namespace trainer::evaluation

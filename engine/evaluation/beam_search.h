@@ -15,6 +15,7 @@ struct Beams {
   int64_t count = 1;          // 1: no beam search
   double length_penalty = 1;  // a text's score is the sum of its log-probabilities over its length to this power
   Stop stop = Stop::kHeuristic;
+  int64_t returned = 1;  // how many of the texts generate() returns for each sample, the best first; at most `count`
 };
 
 /// The texts that a search follows for one sample.
@@ -34,8 +35,9 @@ class BeamSearch {
   bool is_done() const { return is_done_; }
   /// The tokens of a beam.
   const std::vector<int64_t>& tokens(int64_t beam) const { return running_.at(static_cast<size_t>(beam)).tokens; }
-  /// The finished text with the best score, without its end; empty if none is finished.
-  std::vector<int64_t> best() const;
+  /// The finished texts with the best scores, without their ends, the best first: as many as Beams::returned, of which
+  /// the last are empty if fewer are finished.
+  std::vector<std::vector<int64_t>> best() const;
 
  private:
   struct Text {

@@ -62,7 +62,9 @@ void write_texts(parallel::ParallelModel& model, const Request& request, const s
   const batching::Prompts prompts(request.samples);
   const bool next = request.samples.label_kind() == data::LabelKind::kNext;
   const models::Batch batch = batching::collate(next ? prompts : request.samples, samples, same_index);
-  const auto generated = generate(model, batch, request.max_new_tokens, {}, request.sampling);
+  const auto generated = generate(
+      model, batch, {},
+      {.max_new_tokens = request.max_new_tokens, .sampling = request.sampling, .beams = request.beams});
   for (size_t i = 0; i < samples.size(); ++i) {
     const std::vector<int32_t> ids(generated[i].begin(), generated[i].end());
     found.predictions.push_back({samples[i], trimmed(request.tokenizer->decode(ids))});

@@ -8,6 +8,7 @@
 
 #include "data/samples/samples.h"
 #include "data/tokenizers/tokenizer.h"
+#include "engine/evaluation/beam_search.h"
 #include "engine/evaluation/predictions.h"
 #include "engine/evaluation/sampling.h"
 #include "engine/parallel/parallel_model.h"
@@ -27,6 +28,7 @@ struct Request {
   int64_t max_new_tokens;
   double label_smoothing;  // in the loss, as in training: what transformers' Trainer reports
   Sampling sampling;
+  Beams beams;
   bool generate;                                     // text: generate a reply to every sample, for predictions
   std::vector<std::string> metrics;                  // names of engine/base/metrics.h
   std::function<void(const std::string&)> progress;  // called with the current activity

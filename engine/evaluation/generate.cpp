@@ -91,7 +91,7 @@ models::Batch repeated(const models::Batch& batch, int64_t count) {
       ids.push_back(batch.source_ids.narrow(0, span.begin, span.length));
     }
   }
-  return {.source_ids = at::cat(ids), .source = layout};
+  return {.source_ids = ids.empty() ? batch.source_ids : at::cat(ids), .source = layout};
 }
 
 /// The cache of the texts that continue: number i is that of text parents[i] so far.
@@ -148,17 +148,18 @@ std::vector<std::vector<int64_t>> search(parallel::ParallelModel& model, const m
     at::Tensor tokens = model.model().begin_decoding(
         models::with_virtual_tokens(each, model.model().virtual_tokens()), decoding, cache);
     prompts.begin(tokens, model.model());
-    for (bool going = !searches.empty() && options.max_new_tokens > 0; going;) {
+    for (bool going = options.max_new_tokens > 0; going;) {
       const at::Tensor logits = model.decode(tokens, decoding);
       require(logits.defined(), "beam search on a stage of a pipeline");
       const NextBeams next = advance(searches, model.model().all_logits(logits), options, prompts);
       reorder(cache, next.parents);
       tokens = at::tensor(next.tokens, at::kLong).to(tokens.device());
-      going = next.going;
+      going = model.comm().max(next.going ? 1 : 0) > 0;
     }
   });
   std::vector<std::vector<int64_t>> texts;
-  for (const BeamSearch& one : searches) texts.push_back(one.best());
+  for (const BeamSearch& one : searches)
+    for (std::vector<int64_t>& text : one.best()) texts.push_back(std::move(text));
   return texts;
 }
 

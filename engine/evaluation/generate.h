@@ -19,7 +19,8 @@ struct Generation {
   std::function<bool(size_t sample, int64_t token)> proceeds = nullptr;
 };
 
-/// Collective. The new tokens of each sample of this rank, up to but excluding the end token. All ranks decode until
+/// Collective. The new tokens of each sample of this rank, up to but excluding the end token; for beams, of its
+/// `returned` texts in a row. All ranks decode until
 /// every rank is done, so that they make the same number of forward calls.
 std::vector<std::vector<int64_t>> generate(parallel::ParallelModel& model, const models::Batch& batch,
                                            const nn::Pass& pass, const Generation& options);

@@ -11,6 +11,8 @@
 #include "engine/base/errors.h"
 #include "engine/base/help_text.h"
 #include "engine/base/human.h"
+#include "engine/base/listed.h"
+#include "engine/base/log.h"
 
 namespace trainer::prepare {
 namespace {
@@ -66,6 +68,25 @@ void prune(const fs::path& folder, const data::CacheLimits& limits, bool dry_run
 
 }  // namespace
 
+void prune_caches(const config::DataConfig& config) {
+  constexpr double kGb = 1e9;
+  data::CacheLimits limits;
+  if (config.cache_max_days > 0) limits.age = std::chrono::hours(24 * config.cache_max_days);
+  if (config.cache_max_gb > 0) limits.bytes = static_cast<int64_t>(config.cache_max_gb * kGb);
+  const fs::path folder = data::cache_folder(config);
+  std::vector<data::CacheEntry> removed;
+  try {
+    for (const auto& entry : data::beyond(data::list_caches(folder), limits, fs::file_time_type::clock::now()))
+      if (data::remove_cache(folder, entry)) removed.push_back(entry);
+  } catch (const Error& error) {  // the run doesn't need it
+    log::warning("old token caches stay: {}", error.what());
+  }
+  if (!removed.empty())
+    log::info("removed {} ({}) from {}, by data.cache_max_days and data.cache_max_gb",
+              counted(removed.size(), "old token cache", "old token caches"), human_bytes(bytes_of(removed)),
+              folder.string());
+}
+
 int cache_command(const std::vector<std::string>& args) {
   CLI::App app("List the token caches of this machine, or remove old ones.", "trainer cache");
   std::string folder;
@@ -74,6 +95,7 @@ int cache_command(const std::vector<std::string>& args) {
   app.add_option("--cache_dir", folder, "Their folder, as data.cache_dir");
   app.add_flag("--json", as_json, "Prints the list as JSON");
   CLI::App* const pruned = app.add_subcommand("prune", "Remove unused caches, or the least recently used");
+  pruned->footer("Examples:\n  trainer cache prune --older_than 30\n  trainer cache prune --max_size 20GB --dry_run");
   pruned->add_option("--older_than", days, "Days since the last use")->check(CLI::Range(int64_t{0}, int64_t{100'000}));
   uint64_t most = 0;
   const auto* const limit = pruned->add_option("--max_size", most, "Size of all that is kept, such as 20GB")

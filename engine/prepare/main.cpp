@@ -33,6 +33,7 @@ int prepare_plan(int64_t show) {
     prepare::PrepareBar bar;
     inputs = prepare::load_inputs(plan, [&](double part, int64_t samples) { bar.show(part, samples); });
   }
+  if (show == 0) prepare::prune_caches(plan.config.data);
   for (const std::string& note : inputs.datasets.notes) log::warning("data: {}", note);
   if (show > 0) fmt::print("{}", prepare::show_samples(inputs, show, isatty(STDOUT_FILENO) == 1));
   return kDone;

@@ -149,6 +149,7 @@ int tokenize_command(const std::vector<std::string>& args) {
   IdsArguments ids;
   data::CorpusRequest corpus;
   CLI::App* train_app = app.add_subcommand("train", "Train a tokenizer in the layout of T5, LLaMA or BERT");
+  train_app->footer("Examples:\n  trainer tokenize train --input books --output tokenizer --vocab_size 8000");
   add_train_options(*train_app, train);
   app.add_option("--tokenizer", ids.tokenizer, "Folder with a tokenizer");
   app.add_option("--ids", ids.file, "Prints the ids of each line of this file as a JSON array");

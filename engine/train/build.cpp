@@ -10,9 +10,11 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/log.h"
+#include "engine/checkpoint/checkpoint_weights.h"
 #include "engine/config/adapters/adapter_kind.h"
 #include "engine/config/machine/device.h"
 #include "engine/config/machine/hub_folder.h"
+#include "engine/config/plan/adapter_folder.h"
 #include "engine/config/tables.h"
 #include "engine/train/longest_batches.h"
 #include "engine/train/parallelism.h"
@@ -46,12 +48,23 @@ models::Task task_of(config::Task task) {
   return models::Task::kSeq2SeqLm;
 }
 
+/// ", FOLDER" with the model that an adapter names, or "".
+std::string base_named_by(const std::string& adapter) {
+  const std::string base = config::read_adapter_base(adapter).model;
+  return base.empty() ? "" : ", " + base;
+}
+
 std::string config_file(const config::Plan& plan) {
   const std::string& path = plan.config.model.path;
   const std::string file = path + "/config.json";
   if (const std::string foreign = std::filesystem::exists(file) ? "" : checkpoint::foreign_checkpoint(path);
       !foreign.empty())
     throw InputError("{}: model.path: {} has no config.json{}", origin_of(plan, "model.path"), path, foreign);
+  if (!std::filesystem::exists(file) && std::filesystem::exists(config::adapter_config_file(path)))
+    throw InputError(
+        "{}: model.path: {} is an adapter, not a model.\n  Set model.path to its base model{}, and lora.path to the "
+        "adapter; or merge it first: trainer merge {} FOLDER",
+        origin_of(plan, "model.path"), path, base_named_by(path), path);
   if (!std::filesystem::exists(file))
     throw InputError(
         "{}: model.path: {} {}.\n  It must be a Hugging Face model folder: config.json, model.safetensors and the "
@@ -107,6 +120,14 @@ void add_base(const config::Plan& plan, const std::vector<std::string>& labels, 
   request.config_json = read_file(request.origin, kMaxConfig);
   check_unquantized(request.config_json, request.origin);
   blueprint.model = models::build_model(request);
+  if (checkpoint::is_checkpoint(options.path)) {
+    auto saved = std::make_unique<checkpoint::CheckpointSource>(options.path);
+    request.head_is_separate = saved->head_is_separate(*blueprint.model);
+    if (request.head_is_separate) blueprint.model = models::build_model(request);
+    saved->check(*blueprint.model);
+    blueprint.sources.push_back(std::move(saved));
+    return;
+  }
   if (weights == Weights::kMayLack && !checkpoint::is_megatron(options.path) &&
       !tensorfile::TensorFolder::has_weights(options.path)) {
     blueprint.without_weights = true;

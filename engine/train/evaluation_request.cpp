@@ -18,6 +18,7 @@ evaluation::Request evaluation_request(const config::Config& config, const prepa
           new_tokens(config),
           config.training.label_smoothing_factor,
           {options.temperature, options.top_k, options.top_p, static_cast<uint64_t>(config.seed)},
+          {.count = options.num_beams, .length_penalty = options.length_penalty},
           generates || any_compares(options.metrics),
           options.metrics,
           std::move(progress)};

@@ -54,14 +54,25 @@ dist::DryBytes training_peak(parallel::ParallelModel& model, const config::Confi
   return most;
 }
 
+/// `lengths` of a batch with each sample `count` times, as a beam search has them.
+BatchLengths repeated(const BatchLengths& lengths, int64_t count) {
+  BatchLengths all = lengths;
+  for (int64_t i = 1; i < count; ++i) {
+    all.source.insert(all.source.end(), lengths.source.begin(), lengths.source.end());
+    all.target.insert(all.target.end(), lengths.target.begin(), lengths.target.end());
+  }
+  return all;
+}
+
 int64_t evaluation_peak(parallel::ParallelModel& model, const Workload& workload) {
   int64_t most = 0;
   for (const BatchLengths& lengths : workload.evaluation.batches) {
     const models::Batch batch = dry_batch(lengths, workload.evaluation.kind, model.model().features());
-    const dist::DryBytes peak = peak_of([&] {
-      model.evaluate(batch, {});
-      if (workload.new_tokens > 0) evaluation::generate(model, batch, workload.new_tokens, {});
-    });
+    dist::DryBytes peak = peak_of([&] { model.evaluate(batch, {}); });
+    most = std::max(most, peak.all);
+    if (workload.new_tokens == 0) continue;
+    const models::Batch beams = dry_batch(repeated(lengths, workload.beams), workload.evaluation.kind, 0);
+    peak = peak_of([&] { evaluation::generate(model, beams, workload.new_tokens, {}); });
     most = std::max(most, peak.all);
   }
   return most;
@@ -116,6 +127,7 @@ Workload workload_of(const config::Plan& plan, const data::Datasets& datasets) {
   if (datasets.validation->empty()) return workload;
   workload.evaluation = longest_evaluation_batches(c, *datasets.validation, plan.data_ranks());
   workload.new_tokens = new_tokens_of(c, workload.evaluation.kind);
+  workload.beams = c.evaluation.num_beams;
   return workload;
 }
 
@@ -127,6 +139,7 @@ Workload fullest_workload(const config::Plan& plan, const models::Model& model) 
   if (!config::validates(c)) return workload;
   workload.evaluation = fullest_evaluation_batches(c, most);
   workload.new_tokens = new_tokens_of(c, workload.evaluation.kind);
+  workload.beams = c.evaluation.num_beams;
   return workload;
 }
 

@@ -55,6 +55,7 @@ struct MemoryPlan {
 struct Workload {
   LongestBatches training, evaluation;
   int64_t new_tokens = 0;  // generated per sample in evaluation; 0: no generation
+  int64_t beams = 1;       // texts that a beam search follows for each sample
   int64_t under_way = 1;   // micro-batches in flight in a pipeline
   /// dist::on_devices(): ranks compute on GPUs, so the GPU layers are planned.
   dist::Transport transport = dist::Transport::kSharedMemory;

@@ -14,7 +14,7 @@ int rank_command(const std::vector<std::string>& args);
 /// rank 0 prints; started by the supervisor. As rank_command otherwise.
 int profile_command(const std::vector<std::string>& args);
 
-/// `selftest all|pairwise|random|resume|resume-all|configuration SEED COUNT NAME`: one rank of a self-test; started by
+/// `selftest all|pairwise|random|resume|resume-all|configuration|configuration-silently SEED COUNT NAME`: one rank of a self-test; started by
 /// the supervisor, like a rank of a run. COUNT cases drawn by SEED (0: all) whose name contains NAME. Rank 0 prints the
 /// table. Returns 0 when every case passes, kInternalFailure otherwise.
 int selftest_command(const std::vector<std::string>& args);
@@ -36,18 +36,19 @@ int estimate_memory_command(const std::vector<std::string>& args);
 /// many ranks.
 int export_checkpoint_command(const std::vector<std::string>& args);
 
-/// `export SOURCE OUTPUT [--gguf TYPE] [--base MODEL] [--merge] [--dtype NAME]`:
+/// `export SOURCE OUTPUT [--gguf TYPE] [--base MODEL] [--merge] [--dtype NAME] [--json]`:
 /// train::export_for_others().
 int export_command(const std::vector<std::string>& args);
 
-/// `eval [--model FOLDER] [--predictions FILE] [--json]`: evaluates a model on the validation samples of the plan on
-/// the file descriptor TRAINER_PLAN_FD.
+/// `eval --model TEXT [--predictions FILE] [--json]`: one rank of an evaluation of the plan's model on its validation
+/// samples, of which rank 0 prints the result; started by the supervisor. As rank_command otherwise. TEXT names the
+/// model in the result.
 int evaluate_command(const std::vector<std::string>& args);
 
 /// `generate REQUEST`: replies to prompts, as a config::GenerateRequest in JSON says.
 int generate_command(const std::vector<std::string>& args);
 
-/// `merge FOLDER ADAPTER... [--base MODEL] [--dtype NAME] [--verify] [--adapter_only] [--weight=W]...
+/// `merge FOLDER ADAPTER... [--base MODEL] [--dtype NAME] [--verify] [--adapter_only] [--json] [--weight=W]...
 /// [--combination NAME] [--rank R] [--density D] [--majority_sign NAME] [--seed S]`: train::merge_adapter(), with
 /// weights or --adapter_only of what train::combine_adapters() makes; with --verify it also compares the logits.
 int merge_command(const std::vector<std::string>& args);

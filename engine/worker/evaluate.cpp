@@ -3,94 +3,84 @@
 
 #include <torch/csrc/autograd/grad_mode.h>
 
-#include "engine/base/errors.h"
 #include "engine/base/listed.h"
-#include "engine/base/log.h"
 #include "engine/base/metrics.h"
 #include "engine/base/screen.h"
-#include "engine/config/adapters/adapter_kind.h"
-#include "engine/config/plan/adapter_folder.h"
-#include "engine/config/plan/handover.h"
 #include "engine/evaluation/evaluate.h"
+#include "engine/report/confusion.h"
 #include "engine/train/build.h"
 #include "engine/train/evaluation_request.h"
 #include "engine/worker/commands.h"
+#include "engine/worker/rank.h"
 
 namespace trainer::worker {
 namespace {
 
-namespace fs = std::filesystem;
+/// What the command line asks for.
+struct EvaluationOutput {
+  std::string model;        // for the report
+  std::string predictions;  // a file; "": none
+  bool json = false;
+};
 
-/// Makes the plan one of a single process on the CPU.
-void run_alone(config::Config& config) {
-  config.distributed_type = config::DistributedType::kNo;
-  config.num_processes = config.num_machines = 1;
-  config.parallelism_config.reset();
-  config.devices.clear();
-  config.use_cpu = true;
-}
-
-/// Puts the model of `folder` in place of the one that the plan trains: an adapter, or a whole model. Returns its text.
-std::string use_model(config::Config& config, const fs::path& folder) {
-  if (fs::exists(config::adapter_config_file(folder.string()))) {
-    if (config.model.path.empty()) config.model.path = config::read_adapter_base(folder.string()).model;
-    config.lora = config::read_adapter_config({.path = folder.string()});
-    return fmt::format("{} ({} adapter on {})", folder.string(), config::adapter_title(config.lora->peft_type),
-                       config.model.path);
-  }
-  if (!fs::exists(folder / "config.json"))
-    throw InputError(
-        "{} {}.\n  Give a model or adapter folder with --model; without it, the run's output_dir is evaluated.",
-        folder.string(), fs::exists(folder) ? "has neither a model nor an adapter" : "does not exist");
-  config.lora.reset();
-  config.model.path = folder.string();
-  config.model.config.clear();
-  return folder.string();
-}
-
-void print_table(const std::string& model, size_t samples, const std::map<std::string, double>& values) {
-  fmt::print("{} on {}\n", model, counted(static_cast<int64_t>(samples), "validation sample", "validation samples"));
+std::string table(const std::string& model, int64_t samples, const evaluation::Result& result,
+                  const report::Confusion& confusion) {
+  std::string text =
+      fmt::format("{} on {}\n", model, counted(samples, "validation sample", "validation samples"));
   for (const Metric& metric : kMetrics)
-    if (const auto found = values.find(std::string("eval_") + metric.name); found != values.end())
-      fmt::print("  {:<22}{:.6g}\n", metric.name, found->second);
+    if (const auto found = result.values.find(std::string("eval_") + metric.name); found != result.values.end())
+      text += fmt::format("  {:<22}{:.6g}\n", metric.name, found->second);
+  return text + report::confusion_text(confusion);
+}
+
+std::string json_text(const std::string& model, int64_t samples, const evaluation::Result& result,
+                      const report::Confusion& confusion) {
+  nlohmann::ordered_json all{{"model", model}, {"samples", samples}};
+  for (const auto& [name, value] : result.values) all[name] = value;
+  if (!confusion.labels.empty())
+    all["confusion"] = {
+        {"labels", confusion.labels}, {"predictions", confusion.answers}, {"counts", confusion.counts}};
+  return all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+/// Of a classifier; empty for other models.
+report::Confusion confusion_of(const evaluation::Result& result, const std::vector<std::string>& classes) {
+  std::vector<report::Prediction> predictions;
+  for (const evaluation::Prediction& one : result.predictions)
+    predictions.push_back({.input = {}, .prediction = one.prediction, .label = one.label});
+  return classes.empty() ? report::confusion_of(predictions) : report::confusion_of(predictions, classes);
+}
+
+train::Ending evaluate(Rank& rank, const EvaluationOutput& output) {
+  const at::NoGradGuard no_grad;
+  const config::Config& config = rank.plan.config;
+  prepare::Inputs& inputs = rank.setup.inputs;
+  rank.report(-1, "loading the weights");
+  for (const nn::ParameterPtr& p : rank.setup.blueprint.model->all_parameters()) p->trainable = false;
+  const auto model = train::make_parallel(rank.plan, rank.setup.blueprint, *rank.comm);
+  rank.comm->barrier();  // ranks of a machine read each other's shards in place: every rank must have loaded its own
+  const bool generates = config.evaluation.generate || !output.predictions.empty();
+  const auto request = train::evaluation_request(config, inputs, generates, [&](const std::string& activity) {
+    rank.report(-1, activity.empty() ? "evaluating" : activity.c_str());
+  });
+  const evaluation::Result result = evaluation::evaluate(*model, request);
+  if (rank.comm->rank() != 0) return train::Ending::kDone;
+  if (!output.predictions.empty()) evaluation::write_predictions(output.predictions, result.predictions);
+  const auto confusion = model->model().classifies() ? confusion_of(result, inputs.datasets.labels) : report::Confusion();
+  screen::print("{}", (output.json ? json_text : table)(output.model, request.samples.size(), result, confusion));
+  return train::Ending::kDone;
 }
 
 }  // namespace
 
 int evaluate_command(const std::vector<std::string>& args) {
   CLI::App app("Evaluate a model.", "eval");
-  std::string folder, predictions;
-  bool json = false;
-  app.add_option("--model", folder);
-  app.add_option("--predictions", predictions);
-  app.add_flag("--json", json);
+  EvaluationOutput output;
+  app.add_option("--model", output.model);
+  app.add_option("--predictions", output.predictions);
+  app.add_flag("--json", output.json);
   app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
-  log::open(log::Level::kInfo, "");
-  const at::NoGradGuard no_grad;
-  config::Plan plan = config::inherited_plan();
-  config::Config& config = plan.config;
-  run_alone(config);
-  const std::string model_text = use_model(config, folder.empty() ? config.output_dir : folder);
-  train::Setup setup = train::set_up(plan);
-  const data::Samples& samples = *setup.inputs.datasets.validation;
-  if (samples.size() == 0)
-    throw ConfigError("{} has no validation samples: set data.validation.path or data.validation.fraction.",
-                      plan.source);
-  for (const nn::ParameterPtr& p : setup.blueprint.model->all_parameters()) p->trainable = false;
-  const auto comm = dist::solo_comm();
-  const auto model = train::make_parallel(plan, setup.blueprint, *comm);
-  const bool generates = config.evaluation.generate || !predictions.empty();
-  const auto request = train::evaluation_request(config, setup.inputs, generates, [](const std::string&) {});
-  const evaluation::Result result = evaluation::evaluate(*model, request);
-  if (!predictions.empty()) evaluation::write_predictions(predictions, result.predictions);
-  if (json) {
-    nlohmann::ordered_json all{{"model", model_text}, {"samples", samples.size()}};
-    for (const auto& [name, value] : result.values) all[name] = value;
-    fmt::print("{}\n", all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
-  } else {
-    print_table(model_text, static_cast<size_t>(samples.size()), result.values);
-  }
-  return kDone;
+  return run_rank([&](Rank& rank) { return evaluate(rank, output); });
 }
 
 }  // namespace trainer::worker

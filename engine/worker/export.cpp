@@ -8,6 +8,7 @@
 #include "engine/report/model_card.h"
 #include "engine/train/parallelism.h"
 #include "engine/worker/commands.h"
+#include "engine/worker/output.h"
 
 namespace trainer::worker {
 namespace {
@@ -40,6 +41,8 @@ int export_command(const std::vector<std::string>& args) {
   app.add_option("--base", request.base);
   app.add_flag("--merge", request.merge);
   app.add_option("--dtype", dtype);
+  bool json = false;
+  app.add_flag("--json", json);
   app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
   request.source = source;
   request.output = output;
@@ -47,13 +50,20 @@ int export_command(const std::vector<std::string>& args) {
   if (!type.empty()) request.gguf = gguf::tensor_type_named(type);
   const train::ExportResult result = train::export_for_others(request);
   for (const std::string& warning : result.warnings) log::warning("{}", warning);
-  if (!request.gguf) {
+  Output report(json);
+  report.fact("exported", result.what);
+  report.fact("output", output);
+  report.fact("format", request.gguf ? "gguf" : "huggingface");
+  if (request.gguf) {
+    const auto bytes = static_cast<int64_t>(fs::file_size(output));
+    report.fact("type", type);
+    report.fact("bytes", bytes);
+    report.line("exported {} to {} ({}, {})", result.what, output, type, human_bytes(bytes));
+  } else {
     leave_model_card(source, output);
-    fmt::print("exported {} to {}\n", result.what, output);
-    return kDone;
+    report.line("exported {} to {}", result.what, output);
   }
-  fmt::print("exported {} to {} ({}, {})\n", result.what, output, type,
-             human_bytes(static_cast<int64_t>(fs::file_size(output))));
+  report.finish();
   return kDone;
 }
 

@@ -23,12 +23,22 @@ void show(const std::string& text) {
   std::fflush(stdout);
 }
 
-void answer(generation::Session& session, const std::string& prompt) {
-  session.reply({session.prompts().of_text(prompt)}, 0, [](size_t, const std::string& text) {
-    show(text);
+std::string json_line(const generation::Prompt& prompt, const std::string& reply) {
+  return Json{{"prompt", prompt.text}, {"generated", reply}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// One reply appears while it is made; several, one after the other.
+void answer(generation::Session& session, const config::GenerateRequest& request) {
+  const generation::Prompt prompt = session.prompts().of_text(request.prompt);
+  const bool streams = !request.json && request.num_return_sequences == 1;
+  const std::vector<generation::Prompt> draws(static_cast<size_t>(request.num_return_sequences), prompt);
+  const auto replies = session.reply(draws, 0, [&](size_t, const std::string& text) {
+    if (streams) show(text);
     return true;
   });
-  fmt::print("\n");
+  if (streams) return show("\n");
+  for (size_t i = 0; i < replies.size(); ++i)
+    show(request.json ? json_line(prompt, replies[i]) : fmt::format("--- {} of {}\n{}\n", i + 1, replies.size(), replies[i]));
 }
 
 /// Where replies to a file go: a file that appears when it is complete, or standard output.
@@ -50,8 +60,7 @@ class Replies {
   Replies& operator=(const Replies&) = delete;
 
   void add(const generation::Prompt& prompt, const std::string& reply) {
-    const std::string line =
-        Json{{"prompt", prompt.text}, {"generated", reply}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    const std::string line = json_line(prompt, reply);
     if (file_ == nullptr) {
       show(line);
       return;
@@ -78,13 +87,13 @@ void answer_file(generation::Session& session, const config::GenerateRequest& re
   int64_t first = 0;
   const auto flush = [&] {
     const auto texts = session.reply(batch, first);
-    for (size_t i = 0; i < batch.size(); ++i) replies.add(batch[i], texts[i]);
+    for (size_t i = 0; i < texts.size(); ++i) replies.add(batch[i], texts[i]);
     first += static_cast<int64_t>(batch.size());
     batch.clear();
   };
   session.prompts().read([&](generation::Prompt prompt) {
-    batch.push_back(std::move(prompt));
-    if (static_cast<int64_t>(batch.size()) == request.batch_size) flush();
+    for (int64_t i = 0; i < request.num_return_sequences; ++i) batch.push_back(prompt);
+    if (static_cast<int64_t>(batch.size()) >= request.batch_size) flush();
   });
   if (!batch.empty()) flush();
   replies.publish();
@@ -120,9 +129,14 @@ int generate_command(const std::vector<std::string>& args) {
   require(args.size() == 1, "generate takes 1 argument, not {}", args.size());
   log::open(log::Level::kInfo, "");
   const config::GenerateRequest request = config::generate_request(args[0]);
+  if (request.num_return_sequences > 1 && request.temperature.value_or(0) == 0)
+    throw ConfigError(
+        "--num_return_sequences {}: the most likely token at each step makes one reply; draw them with --temperature, for "
+        "example 1.",
+        request.num_return_sequences);
   generation::Session session(request);
   if (request.has_prompt)
-    answer(session, request.prompt);
+    answer(session, request);
   else if (!request.input.empty())
     answer_file(session, request);
   else

@@ -20,6 +20,7 @@
 #include "engine/train/model_plan.h"
 #include "engine/train/parallelism.h"
 #include "engine/worker/commands.h"
+#include "engine/worker/output.h"
 
 namespace trainer::worker {
 namespace {
@@ -61,58 +62,74 @@ double largest_error(const train::MergeRequest& request, const config::Plan& wit
   return worst;
 }
 
-void report(const train::MergeRequest& request, const train::MergeResult& result, const std::string& what) {
+void report(const train::MergeRequest& request, const train::MergeResult& result, const std::string& what,
+            Output& output) {
   const config::Config& config = result.plan.config;
-  fmt::print("merged {} ({}) into {}\n", what, counted(result.layers, "layer", "layers"), config.model.path);
+  output.line("merged {} ({}) into {}", what, counted(result.layers, "layer", "layers"), config.model.path);
   if (!result.replaced.empty())
-    fmt::print("replaced by the adapter's own values: {}\n", fmt::join(result.replaced, ", "));
+    output.line("replaced by the adapter's own values: {}", fmt::join(result.replaced, ", "));
   if (!result.untied.empty())
-    fmt::print("no longer tied: {}; config.json has tie_word_embeddings: false\n", fmt::join(result.untied, ", "));
+    output.line("no longer tied: {}; config.json has tie_word_embeddings: false", fmt::join(result.untied, ", "));
   if (!result.left_out.empty())
-    fmt::print("left out, as {} doesn't use them: {}\n", config::name_of(config.data.task),
-               fmt::join(result.left_out, ", "));
+    output.line("left out, as {} doesn't use them: {}", config::name_of(config.data.task),
+                fmt::join(result.left_out, ", "));
   const auto weights = std::filesystem::file_size(request.output / "model.safetensors");
-  fmt::print("wrote {} ({} of weights)\n", request.output.string(), human_bytes(static_cast<int64_t>(weights)));
+  output.line("wrote {} ({} of weights)", request.output.string(), human_bytes(static_cast<int64_t>(weights)));
+  output.fact("output", request.output.string());
+  output.fact("base", config.model.path);
+  output.fact("merged", what);
+  output.fact("layers", result.layers);
+  output.fact("replaced", result.replaced);
+  output.fact("untied", result.untied);
+  output.fact("left_out", result.left_out);
+  output.fact("bytes", weights);
 }
 
-void report(const train::CombineRequest& request, const train::CombineResult& result) {
+void report(const train::CombineRequest& request, const train::CombineResult& result, Output& output) {
   std::vector<std::string> parts;
   for (const train::WeightedAdapter& one : request.adapters)
     parts.push_back(fmt::format("{} x {}", one.weight, one.folder.string()));
-  fmt::print("combined {} ({}, rank {}, {})\n", fmt::join(parts, " + "), request.how->name, result.rank,
-             counted(result.layers, "layer", "layers"));
-  if (result.error) fmt::print("relative error of the sum of their changes: {:.1e}\n", *result.error);
-  if (!result.whole.empty()) fmt::print("replaced by an adapter's own values: {}\n", fmt::join(result.whole, ", "));
+  output.line("combined {} ({}, rank {}, {})", fmt::join(parts, " + "), request.how->name, result.rank,
+              counted(result.layers, "layer", "layers"));
+  if (result.error) output.line("relative error of the sum of their changes: {:.1e}", *result.error);
+  if (!result.whole.empty()) output.line("replaced by an adapter's own values: {}", fmt::join(result.whole, ", "));
   for (const std::string& warning : result.warnings) log::warning("{}", warning);
+  output.fact("combined", parts);
+  output.fact("combination", request.how->name);
+  output.fact("rank", result.rank);
+  if (result.error) output.fact("relative_error_of_sum", *result.error);
 }
 
 /// Merges, and compares the logits if asked. `what`: the adapter, for the report; "": by its kind and path.
-int merge(const train::MergeRequest& request, bool verify, std::string what = "") {
+void merge(const train::MergeRequest& request, bool verify, Output& output, std::string what = "") {
   const train::MergeResult result = train::merge_adapter(request);
   const config::LoraConfig& lora = *result.plan.config.lora;
   if (what.empty()) what = fmt::format("the {} adapter {}", config::adapter_title(lora.peft_type), lora.path);
-  report(request, result, what);
-  if (verify)
-    fmt::print("largest relative error of the merged model's logits: {:.1e} ({} samples of {} random tokens)\n",
-               largest_error(request, result.plan), kSamples, kTokens);
-  return kDone;
+  report(request, result, what, output);
+  if (!verify) return;
+  const double error = largest_error(request, result.plan);
+  output.line("largest relative error of the merged model's logits: {:.1e} ({} samples of {} random tokens)", error,
+              kSamples, kTokens);
+  output.fact("relative_error_of_logits", error);
 }
 
 /// Writes the combined adapter, or merges it from a folder that is removed afterwards.
-int combine(train::CombineRequest request, bool adapter_only, const train::MergeRequest& merged, bool verify) {
+void combine(train::CombineRequest request, bool adapter_only, const train::MergeRequest& merged, bool verify,
+             Output& output) {
   if (adapter_only) {
-    report(request, train::combine_adapters(request));
-    fmt::print("wrote the adapter {}\n", request.output.string());
-    return kDone;
+    report(request, train::combine_adapters(request), output);
+    output.line("wrote the adapter {}", request.output.string());
+    output.fact("output", request.output.string());
+    return;
   }
   const GrowingFolder work(request.output.string() + ".adapter");  // never published
   request.output = work.path() / "combined";
   const train::CombineResult result = train::combine_adapters(request);
-  report(request, result);
+  report(request, result, output);
   if (result.base.empty())
     throw ConfigError("{} doesn't name its base model: give the model's folder with --base.",
                       config::adapter_config_file(merged.adapter.string()));
-  return merge({request.output, merged.base, merged.output, merged.dtype}, verify, "the combined adapter");
+  merge({request.output, merged.base, merged.output, merged.dtype}, verify, output, "the combined adapter");
 }
 
 }  // namespace
@@ -123,13 +140,14 @@ int merge_command(const std::vector<std::string>& args) {
   std::vector<std::string> folders;
   std::vector<double> weights;
   train::CombineRequest combined;
-  bool verify = false, adapter_only = false;
+  bool verify = false, adapter_only = false, json = false;
   app.add_option("FOLDER", output)->required();
   app.add_option("ADAPTER", folders)->required();
   app.add_option("--base", base);
   app.add_option("--dtype", dtype);
   app.add_flag("--verify", verify);
   app.add_flag("--adapter_only", adapter_only);
+  app.add_flag("--json", json);
   app.add_option("--weight", weights);
   app.add_option("--combination", combination);
   app.add_option("--rank", combined.rank);
@@ -138,14 +156,21 @@ int merge_command(const std::vector<std::string>& args) {
   app.add_option("--seed", combined.seed);
   app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
   const train::MergeRequest request{folders.front(), base, output, train::dtype_named(dtype)};
-  if (weights.empty() && !adapter_only) return merge(request, verify);
+  Output printed(json);
+  if (weights.empty() && !adapter_only) {
+    merge(request, verify, printed);
+    printed.finish();
+    return kDone;
+  }
   for (size_t i = 0; i < folders.size(); ++i)
     combined.adapters.push_back({folders[i], i < weights.size() ? weights[i] : 1});
   combined.how = config::find_combination(combination);
   combined.sign_by_frequency = majority_sign == "frequency";
   combined.base = base;
   combined.output = output;
-  return combine(combined, adapter_only, request, verify);
+  combine(combined, adapter_only, request, verify, printed);
+  printed.finish();
+  return kDone;
 }
 
 }  // namespace trainer::worker

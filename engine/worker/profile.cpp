@@ -16,7 +16,7 @@ int profile_command(const std::vector<std::string>& args) {
   app.add_option("--trace", request.trace);
   app.add_flag("--json", json);
   app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
-  return run_rank([&](train::Trainer& trainer, dist::Comm& comm) {
+  return run_trainer([&](train::Trainer& trainer, dist::Comm& comm) {
     const auto profile = train::profile(trainer, comm, request);
     if (!profile) return train::Ending::kStopped;
     if (comm.rank() == 0)

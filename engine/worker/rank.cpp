@@ -13,28 +13,22 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
-#include "engine/base/folder_lock.h"
 #include "engine/base/human.h"
 #include "engine/base/link.h"
 #include "engine/base/log.h"
 #include "engine/base/rank_board.h"
 #include "engine/base/screen.h"
 #include "engine/base/uncaught.h"
-#include "engine/config/machine/device.h"
 #include "engine/config/plan/plan.h"
 #include "engine/dist/accelerator.h"
 #include "engine/dist/backend_comm.h"
 #include "engine/dist/faulty_comm.h"
 #include "engine/dist/memory.h"
 #include "engine/dist/watched_comm.h"
-#include "engine/metrics/start_panel.h"
-#include "engine/parallel/wrap_policy.h"
-#include "engine/train/batch_size.h"
 #include "engine/train/build.h"
 #include "engine/train/conditions.h"
 #include "engine/train/parallelism.h"
 #include "engine/train/same_inputs.h"
-#include "engine/train/shown_source.h"
 #include "engine/train/start.h"
 #include "engine/train/stop_request.h"
 #include "engine/worker/commands.h"
@@ -85,112 +79,33 @@ std::string device_text(int rank, const dist::Comm& comm) {
                      visible != nullptr ? ", CUDA_VISIBLE_DEVICES=" : "", visible != nullptr ? visible : "");
 }
 
-/// What the report shows of a model before it is parallelized.
-metrics::StartRecord start_record(const config::Config& config, models::Model& model) {
-  metrics::StartRecord record;
-  for (const nn::ParameterPtr& parameter : model.all_parameters()) {
-    record.parameters += parameter->numel();
-    if (parameter->trainable) record.trained += parameter->numel();
-  }
-  if (config.distributed_type != config::DistributedType::kFsdp) return record;
-  for (const auto& [module, parameters] : parallel::plan_units(model, config.fsdp_config)) {
-    record.units.push_back({module->path(), module->class_name()});
-    for (const nn::ParameterPtr& parameter : parameters) record.units.back().parameters += parameter->numel();
-  }
-  return record;
-}
-
-/// What the screen shows of it.
-metrics::StartFacts start_facts(const metrics::StartRecord& record, const models::Model& model,
-                                const dist::Comm& comm) {
-  metrics::StartFacts facts;
-  facts.model_class = model.class_name();
-  facts.parameters = record.parameters;
-  facts.trained = record.trained;
-  facts.units = std::ssize(record.units);
-  facts.device = comm.device().is_cpu() ? "the CPU" : dist::find_accelerator()->facts(comm.device().index()).name;
-  return facts;
-}
-
-train::Ending run(config::Plan& plan, Link& link, const std::shared_ptr<RankBoard>& board, const RankWork& work,
-                  int64_t& step, std::string& phase) {
-  const int rank = environment_number("RANK");
-  const auto report = [&](int64_t at, const char* doing) {
-    step = at;
-    phase = doing;
-    board->set_place(at, doing);
-    link.report_step(at, doing);
-  };
-  report(-1, "starting");
+/// Sets up `rank` and does its work.
+train::Ending run(Rank& rank, const std::shared_ptr<RankBoard>& board, const RankWork& work) {
+  const config::Config& config = rank.plan.config;
+  const int number = environment_number("RANK");
+  rank.report(-1, "starting");
   at::set_num_threads(environment_number("OMP_NUM_THREADS"));
   at::set_num_interop_threads(1);
   dist::count_tensor_memory();
-  if (plan.config.deterministic) train::use_deterministic_algorithms();
-  train::Setup setup = train::set_up(plan, [&](const char* doing) { report(-1, doing); });
-  train::Blueprint& blueprint = setup.blueprint;
-  prepare::Inputs& inputs = setup.inputs;
-  if (sees_output()) train::start_of(plan.config);
-  report(-1, "connecting to the other ranks");
-  const std::optional<dist::Fault> fault = dist::fault_from_environment();
-  const auto comm = meet_watched(link, board, plan.config, fault);
-  comm->barrier();  // every rank has read its inputs: from here on the run writes to the output folder
-  if (std::getenv(kAddressVariable) != nullptr) train::check_same_inputs(plan, setup, *comm);  // several machines
-  open_log(plan.config.output_dir, rank);
-  log::write(comm->device().is_cpu() ? log::Level::kDebug : log::Level::kInfo, device_text(rank, *comm));
-  if (plan.config.training.tf32 && !comm->device().is_cpu()) at::globalContext().setAllowTF32CuBLAS(true);
-  if (plan.config.training.cuda_graphs && rank == 0 && comm->device().is_cpu() && config::asks_for_gpus(plan.config))
-    log::warning("training.cuda_graphs has no effect: this run trains on the CPU");
-  for (const std::string& warning : {train::precision_warning(plan), train::overflow_warning(plan, *blueprint.model)})
-    if (rank == 0 && !warning.empty()) log::warning("{}", warning);
-  if (plan.config.training.auto_find_batch_size) {
-    report(-1, "finding the batch size");
-    const int64_t mine = free_bytes(*comm, environment_number("LOCAL_WORLD_SIZE"));
-    comm->barrier();  // all ranks measure before one of them allocates memory
-    train::find_batch_size(plan, inputs, *comm, mine);
-  } else if (!comm->device().is_cpu()) {
-    report(-1, "planning memory");
-    train::check_memory(plan, inputs, free_bytes(*comm, environment_number("LOCAL_WORLD_SIZE")));
-  }
-  if (fault)
-    if (const auto of_files = dist::file_fault(*fault, rank)) file_operations::plan_fault(*of_files);
-  report(-1, "loading the weights");
-  config::LoraConfig lora = blueprint.lora;
-  metrics::StartRecord record;
-  metrics::StartFacts facts;
-  if (rank == 0) {
-    record = start_record(plan.config, *blueprint.model);
-    facts = start_facts(record, *blueprint.model, *comm);
-  }
-  const bool shows_loading = sees_output() && rank == 0;
-  if (shows_loading)
-    blueprint.sources.push_back(std::make_unique<train::ShownSource>(blueprint.source(), *blueprint.model));
-  auto model = train::make_parallel(plan, blueprint, *comm);
-  if (shows_loading) blueprint.sources.pop_back();  // and its line
-  if (plan.config.distributed_type == config::DistributedType::kDataParallel)
-    log::info(
-        "DATA_PARALLEL: {0} devices in one process. Every update sums {1} KiB of gradients on the first device after "
-        "the backward pass; MULTI_CPU with num_processes: {0} would send them during it.",
-        plan.config.devices.size(), model->copied_gradient_bytes() >> 10);
-  train::Trainer::Published published;
-  if (rank == 0 && plan.config.logging.metrics_port > 0)
-    published = {[&link](const std::string& line) { link.report_metrics(line); },
-                 [&link](bool saved) { link.report_save(saved); }};
-  train::Trainer trainer(plan, inputs, std::move(lora), std::move(model), meet_for_checkpoints(link, plan.config),
-                         report, std::move(published));
-  // Only now: a run that cannot be resumed must leave the earlier run's file unchanged.
-  if (rank == 0) {
-    FolderOwner::from_environment(plan.config.output_dir).require();
-    const std::string resolved = config::resolved_text(plan);
-    publish_file(std::filesystem::path(plan.config.output_dir) / "config.resolved.yaml", resolved);
-    trainer.report_configuration(resolved);
-  }
-  if (rank == 0) {
-    trainer.report_start(std::move(record));
-    trainer.describe_start(facts);
-    for (const std::string& line : metrics::start_panel(plan.config, facts)) log::info("{}", line);
-  }
-  const train::Ending ending = work(trainer, *comm);
-  comm->barrier();
+  if (config.deterministic) train::use_deterministic_algorithms();
+  rank.setup = train::set_up(rank.plan, [&](const char* doing) { rank.report(-1, doing); });
+  if (sees_output()) train::start_of(config);
+  rank.report(-1, "connecting to the other ranks");
+  rank.fault = dist::fault_from_environment();
+  rank.comm = meet_watched(rank.link, board, config, rank.fault);
+  rank.comm->barrier();  // every rank has read its inputs: from here on the run writes to the output folder
+  if (std::getenv(kAddressVariable) != nullptr)
+    train::check_same_inputs(rank.plan, rank.setup, *rank.comm);  // several machines
+  open_log(config.output_dir, number);
+  const bool on_cpu = rank.comm->device().is_cpu();
+  log::write(on_cpu ? log::Level::kDebug : log::Level::kInfo, device_text(number, *rank.comm));
+  if (config.training.tf32 && !on_cpu) at::globalContext().setAllowTF32CuBLAS(true);
+  for (const std::string& warning :
+       {train::precision_warning(rank.plan), train::overflow_warning(rank.plan, *rank.setup.blueprint.model)})
+    if (number == 0 && !warning.empty()) log::warning("{}", warning);
+  const train::Ending ending = work(rank);
+  rank.comm->barrier();
+  rank.comm.reset();
   return ending;
 }
 
@@ -228,12 +143,6 @@ void report_uncaught() {
 
 }  // namespace
 
-int rank_command(const std::vector<std::string>& args) {
-  return run_rank([&](train::Trainer& trainer, dist::Comm&) {
-    return trainer.run(args.empty() ? std::nullopt : std::optional<int64_t>(std::stoll(args.front())));
-  });
-}
-
 int run_rank(const RankWork& work) {
   screen::outlive();
   train::note_signals();
@@ -244,19 +153,25 @@ int run_rank(const RankWork& work) {
   const auto board = RankBoard::from_environment();
   int64_t step = -1;
   std::string phase;
-  config::Plan plan;
+  Rank rank{.link = *link};
+  rank.report = [&](int64_t at, const char* doing) {
+    step = at;
+    phase = doing;
+    board->set_place(at, doing);
+    link->report_step(at, doing);
+  };
   const auto failed = [&](ExitCode code, const std::string& message) {
     link->report_failure(code, step, message);
     std::_Exit(code);  // skips destructors, which would wait for lost ranks
   };
   try {
-    plan = config::parse_plan(link->plan());
-    const train::Ending ending = run(plan, *link, board, work, step, phase);
+    rank.plan = config::parse_plan(link->plan());
+    const train::Ending ending = run(rank, board, work);
     if (ending == train::Ending::kStopped) return train::stop_signal() == SIGINT ? kInterrupted : kStopRequested;
     link->report_done();
     return kDone;
   } catch (const Error& error) {
-    failed(error.code(), config::located(plan, error.what()));
+    failed(error.code(), config::located(rank.plan, error.what()));
   } catch (const std::bad_alloc&) {
     failed(kMachineFailure, out_of_memory(phase, ""));
   } catch (const c10::OutOfMemoryError& error) {

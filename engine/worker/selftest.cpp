@@ -39,7 +39,7 @@ std::vector<Case> only(const std::vector<Case>& cases, const std::string& text) 
 
 /// The arguments of a self-test.
 struct Request {
-  std::string kind;  // "all", "pairwise", "random", "resume", "resume-all", "configuration"
+  std::string kind;  // "all", "pairwise", "random", "resume", "resume-all", "configuration", "configuration-silently"
   uint64_t seed = 0;
   int64_t count = 0;  // cases drawn by the seed; 0: all
   std::string text;   // that the cases' names contain
@@ -105,9 +105,11 @@ bool compare_with_one_rank(Link& link, const Request& request, dist::Comm& comm)
 bool test_this_configuration(Link& link, const Request& request, const config::Plan& plan, dist::Comm& comm) {
   const auto cases = selftest::configuration_cases(plan);
   std::optional<Progress> progress;
-  if (comm.rank() == 0) progress.emplace(link, request, cases.size(), comm.size());
-  const auto results =
-      selftest::test_configuration(cases, comm, [&](const auto& result) { progress->show(result.setting.name()); });
+  const bool silent = request.kind == "configuration-silently";
+  if (comm.rank() == 0 && !silent) progress.emplace(link, request, cases.size(), comm.size());
+  const auto results = selftest::test_configuration(cases, comm, [&](const auto& result) {
+    if (progress) progress->show(result.setting.name());
+  });
   if (progress) progress->end(selftest::table(results));
   return std::all_of(results.begin(), results.end(), [](const auto& r) { return r.difference.fits(); });
 }
@@ -128,7 +130,7 @@ int run(Link& link, const Request& request) {
   const config::Plan plan = config::parse_plan(link.plan());
   const config::Config& config = plan.config;
   const auto comm = meet(link, config);
-  const bool fit = request.kind == "configuration"      ? test_this_configuration(link, request, plan, *comm)
+  const bool fit = request.kind.starts_with("configuration") ? test_this_configuration(link, request, plan, *comm)
                    : request.kind.starts_with("resume") ? resume_everywhere(link, request, config.output_dir, *comm)
                                                         : compare_with_one_rank(link, request, *comm);
   return fit ? kDone : kInternalFailure;
@@ -147,7 +149,7 @@ int selftest_command(const std::vector<std::string>& args) {
     else
       link->report_failure(
           code, -1,
-          request.kind == "configuration"
+          request.kind.starts_with("configuration")
               ? "with this build on this machine, this configuration doesn't give the numbers of one rank."
           : request.kind.starts_with("resume")
               ? "with this build on this machine, not every strategy resumes what every other has saved."

@@ -11,6 +11,7 @@ import convert_lines
 import data_lines
 import file_lines
 import launch_lines
+import model_lines
 import tokenizer_lines
 import troubleshooting
 from case import DONE, TRAINER, Case, Elsewhere, Shared, expand, faults, run, runnable
@@ -18,7 +19,7 @@ from case import DONE, TRAINER, Case, Elsewhere, Shared, expand, faults, run, ru
 SECTIONS = {"Configuration": (config_lines, 1, 86), "CommandLine": (command_lines, 87, 101),
             "Data": (data_lines, 102, 140), "Tokenizer": (tokenizer_lines, 141, 166),
             "Files": (file_lines, 167, 210), "Launch": (launch_lines, 211, 229),
-            "Convert": (convert_lines, 230, 234)}
+            "Convert": (convert_lines, 230, 234), "UsingModels": (model_lines, 235, 243)}
 AT_ONCE = 4
 
 
@@ -100,6 +101,13 @@ class Launch(Section):
 
     def test_lines(self):
         self.check(needs_model=False)
+
+
+class UsingModels(Section):
+    module = model_lines
+
+    def test_lines(self):
+        self.check(needs_model=True)
 
 
 class Catalogue(unittest.TestCase):

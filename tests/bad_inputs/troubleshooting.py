@@ -14,6 +14,7 @@ import convert_lines
 import data_lines
 import file_lines
 import launch_lines
+import model_lines
 import tokenizer_lines
 from case import DONE, Case, Shared, expand, run
 
@@ -30,7 +31,8 @@ OF_THIS_MACHINE = [(r"127\.0\.0\.1:\d{5}", "127.0.0.1:29500"), (r"process \d+ \(
 SECTIONS = [
     ("The configuration file", config_lines), ("The command line", command_lines), ("The data", data_lines),
     ("The tokenizer", tokenizer_lines), ("Models, adapters and checkpoints", file_lines),
-    ("Launching, and several machines", launch_lines), ("Converting other programs' files", convert_lines)]
+    ("Launching, and several machines", launch_lines), ("Converting other programs' files", convert_lines),
+    ("Using a model, or a run", model_lines)]
 
 # (first line, last line, what to do)
 REMEDIES = [
@@ -114,6 +116,14 @@ REMEDIES = [
                "(converting.md))."),
     (233, 233, "Correct the values there, or remove the keys."),
     (234, 234, "Choose another file, or replace this one by `--overwrite`."),
+    (235, 235, "`--model` takes the folder of a model or an adapter, or a checkpoint; samples come from `data.validation` or "
+               "`--data` ([evaluating.md](evaluating.md))."),
+    (236, 236, "A model's folder has `config.json`, an adapter's `adapter_config.json` ([generating.md](generating.md))."),
+    (237, 237, "Give an adapter that changes weights, and a new folder ([merging.md](merging.md))."),
+    (238, 238, "Give a new folder or file, and for GGUF a causal language model ([exporting.md](exporting.md))."),
+    (239, 240, "Give the `output_dir` of a run that has started, and updates that it made."),
+    (241, 242, "Give one of the names listed; `trainer COMMAND --help` has them."),
+    (243, 243, "Give data that can be read, and a trace in a folder that exists ([profiling.md](profiling.md))."),
 ]
 
 

@@ -34,6 +34,10 @@ TEST_F(Program, HelpAndVersion) {
   for (const std::string& command : names) {
     std::istringstream rows(run(command + " --help").out);
     for (std::string row; std::getline(rows, row);) EXPECT_LE(display_width(row), 80U) << command << ": " << row;
+    const std::string text = run(command + " --help").out;
+    const size_t examples = text.find("\nExamples:\n");
+    ASSERT_NE(examples, std::string::npos) << command << ": " << text;
+    EXPECT_NE(text.find("trainer " + command, examples), std::string::npos) << command;
   }
   const Outcome launch = run("launch --help");
   EXPECT_EQ(launch.code, 0);

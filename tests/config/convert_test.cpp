@@ -143,6 +143,33 @@ TEST_F(Convert, LlamaFactorysColumnsAndTags) {
   for (const char* const name : {"odd", "liked", "seen"}) EXPECT_EQ(rest(text + name + "\n"), "dataset |") << name;
 }
 
+TEST_F(Convert, TrainingArgumentsAsJson) {
+  for (const char* const version : {"version_4.json", "version_5.json"}) {
+    const Conversion done = converted(read_file(source_dir() + "/tests/config/training_arguments/" + version));
+    EXPECT_STREQ(done.dialect->name, "training_arguments") << version;
+    EXPECT_TRUE(done.unknown.empty()) << version << ": " << (done.unknown.empty() ? "" : done.unknown[0].key);
+    const Config config = resolve(file_text(done.document, FileFormat::kYaml, "") +
+                                  "model: {path: m}\ndata: {train: {path: a}, validation: {fraction: 0.1}}\n")
+                              .config;
+    EXPECT_EQ(config.training.per_device_train_batch_size, 16);
+    EXPECT_EQ(config.training.gradient_accumulation_steps, 2);
+    EXPECT_EQ(config.training.learning_rate, 2e-5);
+    EXPECT_EQ(config.training.num_train_epochs, 4);
+    EXPECT_EQ(config.training.lr_scheduler_type, Schedule::kCosine);
+    EXPECT_EQ(config.training.warmup_steps, 50);
+    EXPECT_EQ(config.seed, 7);
+    EXPECT_TRUE(config.use_cpu);
+    EXPECT_EQ(config.checkpoint.metric_for_best_model, "accuracy");
+    EXPECT_TRUE(config.checkpoint.load_best_model_at_end);
+    EXPECT_EQ(config.checkpoint.save_total_limit, 2);
+    EXPECT_EQ(config.evaluation.metrics, (std::vector<std::string>{"loss", "accuracy"}));
+    EXPECT_EQ(config.evaluation.eval_steps, 100);
+    EXPECT_EQ(config.evaluation.max_new_tokens, 32);
+    EXPECT_TRUE(config.evaluation.generate);
+    EXPECT_EQ(config.logging.report_to, std::vector<std::string>{"tensorboard"});
+  }
+}
+
 TEST_F(Convert, ListsValuesThatAreNotSupported) {
   const std::string text = kAxolotl + "metric_for_best_model: rouge9\nload_best_model_at_end: true\nsave_steps: 0.25\n";
   EXPECT_EQ(rest(text), "save_steps metric_for_best_model |");

@@ -37,7 +37,6 @@ TEST_F(TrainingArguments, RefusesUnsupportedFieldsThatAreSet) {
                                                "max_seq_length",
                                                "max_length",
                                                "split_batches",
-                                               "generation_num_beams",
                                                "generation_config",
                                                "fp16_opt_level",
                                                "fp16_backend",
@@ -50,14 +49,13 @@ TEST_F(TrainingArguments, RefusesUnsupportedFieldsThatAreSet) {
                                                "parallelism_config",
                                                "push_to_hub"}));
   EXPECT_EQ(
-      problems(kLeast + "training: {average_tokens_across_devices: false, generation_num_beams: 4, "
+      problems(kLeast + "training: {average_tokens_across_devices: false, generation_config: x, "
                         "accelerator_config: {split_batches: true, even_batches: true}}\n"),
       "f.yaml:5:12: training.average_tokens_across_devices: false is not supported: the loss is always averaged over "
       "the target tokens of all ranks, so it does not depend on the number of ranks; leave it out\n"
-      "f.yaml:5:50: training.generation_num_beams: 4 is not supported: evaluation has no beam search "
-      "(`trainer generate` has); "
-      "evaluation.temperature, evaluation.top_k and evaluation.top_p control generation\n"
-      "f.yaml:5:96: training.accelerator_config.split_batches: true is not supported: "
+      "f.yaml:5:50: training.generation_config: x is not supported: evaluation.temperature, evaluation.top_k, "
+      "evaluation.top_p and evaluation.num_beams control generation\n"
+      "f.yaml:5:93: training.accelerator_config.split_batches: true is not supported: "
       "per_device_train_batch_size counts the samples of one rank; global_batch_size those of all");
 }
 
@@ -65,7 +63,7 @@ TEST_F(TrainingArguments, MovesFieldsToOurSections) {
   const Plan plan = resolve(
       kLeast +
       "training: {save_steps: 7, save_total_limit: 2, logging_steps: 3, report_to: all, seed: 5, output_dir: out, "
-      "generation_max_length: 9, resume_from_checkpoint: last, bf16: true, warmup_steps: 0, warmup_ratio: 0.1, "
+      "generation_max_length: 9, generation_num_beams: 3, resume_from_checkpoint: last, bf16: true, warmup_steps: 0, warmup_ratio: 0.1, "
       "train_sampling_strategy: sequential, no_cuda: true, per_gpu_train_batch_size: 4}\n");
   const Config& c = plan.config;
   EXPECT_EQ(c.checkpoint.save_steps, 7);
@@ -76,6 +74,7 @@ TEST_F(TrainingArguments, MovesFieldsToOurSections) {
   EXPECT_EQ(c.seed, 5);
   EXPECT_EQ(c.output_dir, (folder_ / "out").string());
   EXPECT_EQ(c.evaluation.max_new_tokens, 9);
+  EXPECT_EQ(c.evaluation.num_beams, 3);
   EXPECT_EQ(c.mixed_precision, MixedPrecision::kBf16);
   EXPECT_EQ(c.training.warmup_steps, 0.1);
   EXPECT_EQ(c.training.per_device_train_batch_size, 4);

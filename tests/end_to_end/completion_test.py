@@ -2,13 +2,40 @@
 
 import os
 import pathlib
+import pty
+import select
 import shutil
 import subprocess
+import time
 import unittest
 
-from support import TRAINER, EndToEnd
+from support import PATIENCE, TRAINER, EndToEnd
 
 COMMANDS = {"config", "convert", "check", "launch", "checkpoint", "generate", "merge", "estimate-memory", "env", "completion"}
+
+
+class Zsh:
+    """An interactive zsh on a pseudo-terminal of its own, which reads nobody's configuration."""
+
+    def __init__(self, folder, environment):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(folder)
+            os.execvpe("zsh", ["zsh", "-f", "-i"], {**environment, "TERM": "dumb", "PS1": "% ", "HOME": str(folder)})
+
+    def type(self, keys, until):
+        """Types the keys, and returns what appears once it has the text."""
+        os.write(self.fd, keys.encode())
+        seen, deadline = "", time.monotonic() + PATIENCE
+        while until not in seen:
+            if not select.select([self.fd], [], [], max(0, deadline - time.monotonic()))[0]:
+                raise AssertionError(f"{keys!r} doesn't show {until!r}: {seen!r}")
+            seen += os.read(self.fd, 65536).decode(errors="replace")
+        return seen
+
+    def end(self):
+        os.close(self.fd)  # hangs up
+        os.waitpid(self.pid, 0)
 
 
 class Completion(EndToEnd):
@@ -39,9 +66,26 @@ class Completion(EndToEnd):
     def test_zsh_reads_the_script(self):
         self.shell(["zsh", "-c", f"autoload -Uz compinit; compinit -u -D; {self.script('zsh')}"])
 
-    def test_fish_completes_commands(self):
-        found = self.shell(["fish", "--no-config", "-c", f"{self.script('fish')}; complete -C 'trainer mer'"])
-        self.assertIn("merge", found)
+    def test_zsh_completes_commands_and_flags(self):
+        self.write("completion.zsh", self.script("zsh"))
+        folder = pathlib.Path(TRAINER).parent
+        zsh = Zsh(self.folder, {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
+        self.addCleanup(zsh.end)
+        zsh.type("autoload -Uz compinit && compinit -u -D && source completion.zsh && echo rea''dy\n", "ready")
+        forget = "\x15"  # Ctrl-U: the line
+        zsh.type("trainer mer\t", "merge")
+        zsh.type(f"{forget}trainer estim\t", "estimate-memory")
+        zsh.type(f"{forget}trainer merge --ver\t", "--verify")
+        zsh.type(f"{forget}trainer checkpoint ver\t", "verify")
+        zsh.type(f"{forget}trainer man repl\t", "replay")
+        self.write("only-file.yaml", "")
+        zsh.type(f"{forget}trainer launch only\t", "only-file.yaml")
+
+    def test_fish_completes_commands_and_flags(self):
+        script = self.script("fish")
+        for line, found in (("trainer mer", "merge"), ("trainer merge --ver", "--verify"), ("trainer checkpoint ver", "verify"),
+                            ("trainer man repl", "replay")):
+            self.assertIn(found, self.shell(["fish", "--no-config", "-c", f"{script}; complete -C '{line}'"]), line)
 
     def test_other_shells_are_refused(self):
         run = self.trainer("completion", "tcsh").wait()

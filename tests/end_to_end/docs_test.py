@@ -9,10 +9,14 @@ import subprocess
 import tempfile
 import unittest
 
+import readers_files
 from support import PATIENCE, REPOSITORY, TRAINER
 
 # Pages whose commands run here as they are, one after the other, in a copy of the repository's examples.
 RUN = ("docs/start_here.md", "docs/recipes.md")
+# Pages whose commands run in a folder that has what they speak of: readers_files.py.
+RUN_WITH_FILES = ("docs/evaluating.md", "docs/generating.md", "docs/merging.md", "docs/exporting.md", "docs/profiling.md",
+                  "docs/data.md", "docs/converting.md", "docs/memory.md", "docs/checkpoints.md", "docs/monitoring.md")
 SHORT = "--set training.max_steps=2 --set logging.logging_steps=1"
 # Commands on those pages that don't run here: their beginning, and why.
 NOT_RUN = {
@@ -20,6 +24,15 @@ NOT_RUN = {
     "cmake ": "builds the program that is tested",
     "PATH=": "the test sets it",
     "trainer config --config_file my.yaml": "asks questions; wizard_test.py answers them",
+    "trainer generate models/qwen --adapter": "a chat on the terminal; generate_test.py has it",
+    "trainer report runs/t5 --serve": "ends with Ctrl-C; report_test.py has it",
+    "trainer estimate-memory meta-llama": "the model must be in the Hub's cache; estimate_memory_test.py has one",
+    "trainer checkpoint now": "needs a run that trains; save_now_test.py has it",
+    "trainer checkpoint prune runs/t5 --keep 2 --best loss [": "the brackets are for the reader; checkpoint_test.py has it",
+    "trainer checkpoint verify runs/t5 --key": "needs a signed run; signature_test.py has it",
+    "trainer checkpoint export runs/t5/latest out --key": "needs a signed run; signature_test.py has it",
+    "openssl pkeyutl": "needs a signed run; signature_test.py has it",
+    "trainer selftest": "takes minutes; selftest_test.py has it",
 }
 # On the other pages, files, machines and models are the reader's: only the spelling of commands and flags is tested.
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -63,25 +76,42 @@ class Docs(unittest.TestCase):
         if not TRAINER:
             raise unittest.SkipTest("TRAINER_BIN is not set: the path of the built `trainer`")
 
+    def new_folder(self):
+        """With the repository's examples, and an environment for programs in it."""
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="trainer-docs-"))
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        for part in ("configs", "data/examples"):
+            shutil.copytree(REPOSITORY / part, folder / part)
+        environment = {**os.environ, "PATH": f"{pathlib.Path(TRAINER).parent}:{os.environ['PATH']}",
+                       "XDG_CACHE_HOME": str(folder / "cache"), "HF_HUB_CACHE": str(folder / "hub")}
+        return folder, environment
+
+    def run_commands_of(self, name, folder, environment):
+        """Returns how many there were."""
+        ran = 0
+        for command in commands(REPOSITORY / name):
+            if any(command.startswith(start) for start in NOT_RUN):
+                continue
+            with self.subTest(name, command=command):
+                short = f"{command} {SHORT}" if command.startswith("trainer launch") else command
+                done = subprocess.run(["bash", "-c", short], cwd=folder, env=environment, capture_output=True,
+                                      text=True, check=False, timeout=2 * PATIENCE, stdin=subprocess.DEVNULL)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                ran += 1
+        return ran
+
     def test_commands_run(self):
         for name in RUN:
-            folder = pathlib.Path(tempfile.mkdtemp(prefix="trainer-docs-"))
+            self.assertGreater(self.run_commands_of(name, *self.new_folder()), 5, name)
+
+    def test_commands_run_on_the_readers_files(self):
+        template, environment = self.new_folder()
+        readers_files.make(template, environment)
+        for name in RUN_WITH_FILES:
+            folder = template.with_name(template.name + "-" + pathlib.Path(name).stem)
             self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
-            for part in ("configs", "data/examples"):
-                shutil.copytree(REPOSITORY / part, folder / part)
-            environment = {**os.environ, "PATH": f"{pathlib.Path(TRAINER).parent}:{os.environ['PATH']}",
-                           "XDG_CACHE_HOME": str(folder / "cache")}
-            ran = 0
-            for command in commands(REPOSITORY / name):
-                if any(command.startswith(start) for start in NOT_RUN):
-                    continue
-                with self.subTest(name, command=command):
-                    short = f"{command} {SHORT}" if command.startswith("trainer launch") else command
-                    done = subprocess.run(["bash", "-c", short], cwd=folder, env=environment, capture_output=True,
-                                          text=True, check=False, timeout=2 * PATIENCE, stdin=subprocess.DEVNULL)
-                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-                    ran += 1
-            self.assertGreater(ran, 5, name)
+            shutil.copytree(template, folder, symlinks=True)  # a page's commands may use what the one before wrote
+            self.assertGreater(self.run_commands_of(name, folder, environment), 1, name)
 
     def test_commands_are_spelled_as_in_the_help(self):
         checked = 0

@@ -4,7 +4,7 @@ import json
 import math
 import unittest
 
-from support import EndToEnd, read_lines
+from support import SAMPLES, EndToEnd, read_lines, snapshot
 
 ALL = ["loss", "perplexity", "accuracy", "exact_match", "precision_macro", "recall_macro", "f1_macro", "f1_micro",
        "f1_weighted", "matthews_correlation", "rouge1", "rouge2", "rougeL", "bleu"]
@@ -32,6 +32,59 @@ class Eval(EndToEnd):
                             (self.folder / "run" / "metrics.jsonl").read_text().splitlines()))
         best = self.trainer("checkpoint", "list", self.folder / "run").wait().out
         self.assertIn("best f1_macro", best)
+
+    def test_every_strategy_measures_the_same(self):
+        job = self.job("run", MEASURES)
+        self.launch(job)
+        alone = json.loads(self.eval(job, "--json").out)
+        others = {"ddp": {"distributed_type": "MULTI_CPU", "num_processes": 2},
+                  "fsdp": {"distributed_type": "FSDP", "num_processes": 3},
+                  "threads": {"distributed_type": "DATA_PARALLEL", "devices": ["cpu", "cpu"]}}
+        for name, changes in others.items():
+            with self.subTest(name):
+                found = json.loads(self.eval(self.job("run", MEASURES, changes), "--json").out)
+                self.assertEqual(found.keys(), alone.keys())
+                for key, value in alone.items():
+                    if key.startswith("eval_"):
+                        self.assertLessEqual(abs(found[key] - value), 1e-5 * max(1, abs(value)), key)
+                self.assertEqual(found["samples"], 12)
+
+    def test_a_checkpoint_of_a_full_run_is_measured(self):
+        job = self.job("run", {"distributed_type": "FSDP", "num_processes": 2})
+        self.launch(job)
+        lines = {line["step"]: line["eval_loss"] for line in read_lines(self.folder / "run") if "eval_loss" in line}
+        before = snapshot(self.folder / "run")
+        for step in (9, 12):
+            found = json.loads(self.eval(job, "--json", "--model", self.folder / "run" / f"checkpoint-{step}").out)
+            if step in lines:
+                self.assertAlmostEqual(found["eval_loss"], lines[step], 5)
+            else:
+                self.assertNotAlmostEqual(found["eval_loss"], lines[12], 5)
+        self.assertEqual(snapshot(self.folder / "run"), before)
+
+    def test_a_classifier_has_a_table_of_confusions(self):
+        bert = {"model_type": "bert", "vocab_size": 400, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+                "intermediate_size": 32, "max_position_embeddings": 64}
+        job = self.job("run", {"model": {"config": None}}, {
+            "model": {"config": bert}, "data": {"task": "sequence_classification", "max_length": 64,
+                                                "max_source_length": None, "max_target_length": None}})
+        self.launch(job)
+        found = json.loads(self.eval(job, "--json").out)
+        table = found["confusion"]
+        self.assertEqual(sum(map(sum, table["counts"])), 12)
+        hits = sum(row[i] for i, row in enumerate(table["counts"]))
+        self.assertAlmostEqual(hits / 12, found["eval_accuracy"], 6)
+        text = self.eval(job).out
+        for i, label in enumerate(table["labels"]):
+            self.assertRegex(text, r"\n  %s +%s\n" % (label, " +".join(map(str, table["counts"][i]))))
+        self.assertLessEqual(max(map(len, text.splitlines()[1:])), 80)
+
+    def test_data_can_be_given(self):
+        job = self.job("run", {"training": {"max_steps": 1}})
+        self.launch(job)
+        few = self.folder / "few.txt"
+        few.write_text("".join(SAMPLES.read_text().splitlines(True)[:5]))
+        self.assertEqual(json.loads(self.eval(job, "--json", "--data", few).out)["samples"], 5)
 
     def test_adapters_and_other_models_are_measured(self):
         base = {"model": {"config": None, "path": str(self.base_model())}, "tokenizer": None}

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -54,6 +55,21 @@ class Generate(EndToEnd):
         self.assertNotEqual(one, other)
         self.assertEqual(self.generate(model, *draw, "--top_k", "1").out,
                          self.generate(model, *draw[:2], *draw[4:]).out)
+
+    def test_several_replies_are_drawn(self):
+        model, words = self.model(), ("--prompt", "Sales", "--temperature", "1", "--max_new_tokens", "8")
+        lines = self.generate(model, *words, "--num_return_sequences", "3", "--json").out.splitlines()
+        replies = [json.loads(line) for line in lines]
+        self.assertEqual([reply["prompt"] for reply in replies], ["Sales"] * 3)
+        self.assertGreater(len({reply["generated"] for reply in replies}), 1)
+        alone = json.loads(self.generate(model, *words, "--json").out)
+        self.assertEqual(alone, replies[0])
+        shown = self.generate(model, *words, "--num_return_sequences", "3").out
+        self.assertEqual(re.findall("--- (.*)", shown), ["1 of 3", "2 of 3", "3 of 3"])
+        file = self.write("prompts.jsonl", '{"prompt": "Sales"}\n' * 2)
+        both = self.generate(model, "--input", file, *words[2:], "--num_return_sequences", "3").out.splitlines()
+        self.assertEqual(both[:3], lines)
+        self.assertEqual(len(both), 6)
 
     def test_a_stop_ends_the_reply(self):
         model = self.model()

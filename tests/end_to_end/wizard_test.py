@@ -1,5 +1,6 @@
 """`trainer config` from a user's point of view: the file it writes for each family and task passes `check` and trains."""
 
+import fcntl
 import gzip
 import json
 import os
@@ -9,7 +10,9 @@ import select
 import shutil
 import struct
 import subprocess
+import termios
 import time
+import unicodedata
 import unittest
 
 from support import PATIENCE, SAMPLES, TRAINER, EndToEnd, merged, read_lines
@@ -47,6 +50,23 @@ DIALOGUES = {
                              {"role": "assistant", "content": "They held steady."}]},
     "alpaca.jsonl": {"instruction": "Describe the harvests.", "input": "", "output": "They held steady."},
 }
+
+
+ROWS, COLUMNS = 24, 80
+ACCELERATES = "even if a GPU / Apple Silicon"  # a question of Accelerate's, which the wizard asks word for word
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def width(line):
+    """The columns that a line takes on a terminal."""
+    return sum(0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+               for letter in line)
+
+
+def too_wide(shown, typed):
+    """The lines that a terminal of 80 columns would break, except those that hold what the user typed."""
+    lines = ESCAPE.sub("", shown).replace("\r", "\n").split("\n")
+    return [line for line in lines if width(line) > COLUMNS and not any(text in line for text in [*typed, ACCELERATES] if len(text) > 20)]
 
 
 class Wizard(EndToEnd):
@@ -91,6 +111,7 @@ class Wizard(EndToEnd):
                                    stdout=theirs if terminal else subprocess.PIPE,
                                    env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"}, start_new_session=True)
         if terminal:
+            fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
             os.close(theirs)
         source = ours if terminal else process.stdout.fileno()
         left = {question: list(given) if isinstance(given, list) else [given] for question, given in answers.items()}
@@ -127,6 +148,9 @@ class Wizard(EndToEnd):
             process.stdout.close()
         self.assertEqual(process.returncode, 0, shown)
         self.assertEqual(left, {}, shown)
+        if terminal:
+            typed = [text for given in answers.values() for text in (given if isinstance(given, list) else [given])]
+            self.assertEqual(too_wide(shown, [*typed, str(self.folder), str(self.shared)]), [])
         return shown
 
     def check_trains(self, shown, name="my.yaml"):
@@ -181,6 +205,32 @@ class Wizard(EndToEnd):
         text = self.check_trains(self.converse(answers, terminal=True))
         self.assertIn("input_size: 16\n", text)
         self.assertIn("num_labels: 3\n", text)
+
+    def test_a_dialogue_on_a_terminal(self):
+        self.write("chat.jsonl", (json.dumps(DIALOGUES["messages.jsonl"]) + "\n") * 9)
+        answers = {**self.answers_for("llama", "dialogue"), "Which file holds": "chat.jsonl", "try it out": "no"}
+        shown = self.converse(answers, terminal=True)
+        self.assertRegex(shown, r"⟦[^⟧]*held\s+steady\.", "the reply is learned")
+        self.assertIn("messages", self.check_trains(shown))
+
+    def test_a_text_model_from_scratch_on_a_terminal(self):
+        answers = {"What do you want to do?": str(GOALS.index("scratch") + 1), "What should the new model learn?": "3",
+                   "How large should it be?": "1", "Where is its tokenizer?": str(self.tokenizer),
+                   "Which file holds": str(SAMPLES), "try it out": "no"}
+        text = self.check_trains(self.converse(answers, terminal=True))
+        self.assertIn("model_type: ", text)
+        self.assertIn("task: causal_lm\n", text)
+
+    def test_a_model_from_scratch_by_a_file_of_answers(self):
+        answers = {"distributed_type": "NO", "use_cpu": True, "output_dir": str(self.folder / "trainer_output"),
+                   "model": {"config": {"model_type": "llama", **MODELS["llama"]}},
+                   "tokenizer": {"path": str(self.tokenizer)},
+                   "data": {"task": "causal_lm", "train": {"path": str(SAMPLES)}}}
+        self.write("answers.yaml", json.dumps(answers))
+        done = self.trainer("config", "--config_file", self.folder / "my.yaml", "--answers",
+                            self.folder / "answers.yaml").wait()
+        self.assertEqual(done.code, 0, done.out + done.err)
+        self.assertIn("model_type: llama\n", self.check_trains(done.out))
 
     def test_models_from_scratch(self):
         for number in "123":

@@ -58,7 +58,7 @@ TEST(BeamSearch, FindsATextThatBeginsWithALessLikelyToken) {
   const float second[] = {-2, -3, -4, -0.1F, -5, -6};
   search.advance(second, 3);
   EXPECT_TRUE(search.is_done());
-  EXPECT_EQ(search.best(), (std::vector<int64_t>{2}));
+  EXPECT_EQ(search.best(), (Texts{{2}}));
 }
 
 TEST(BeamSearch, EndsWhenNoTextCanBecomeBetter) {
@@ -69,7 +69,7 @@ TEST(BeamSearch, EndsWhenNoTextCanBecomeBetter) {
   const float again[] = {-0.01F, -8, -9, -0.01F, -8, -9};
   search.advance(again, 3);
   EXPECT_TRUE(search.is_done());
-  EXPECT_TRUE(search.best().empty()) << "the end came first";
+  EXPECT_TRUE(search.best()[0].empty()) << "the end came first";
 }
 
 }  // namespace

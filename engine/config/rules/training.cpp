@@ -175,6 +175,17 @@ void generation(const Config& config, Judge& judge) {
     judge.refuse("evaluation.generate",
                  "evaluation.generate needs validation samples: set data.validation.fraction or data.validation.path");
   }
+  const int64_t beams = config.evaluation.num_beams;
+  if (beams > 1 && config.evaluation.temperature > 0)
+    judge.refuse("evaluation.num_beams",
+                 "evaluation.num_beams {} searches for the likeliest text, and temperature {} draws one: leave one of "
+                 "them out",
+                 beams, config.evaluation.temperature);
+  if (beams > 1 && config.parallelism_config && config.parallelism_config->pp_size > 1)
+    judge.refuse("evaluation.num_beams",
+                 "evaluation.num_beams is {}, but parallelism_config_pp_size is {}: beams are searched for in one stage "
+                 "only; leave num_beams out",
+                 beams, config.parallelism_config->pp_size);
 }
 
 bool classifies(const Config& config) {
@@ -223,7 +234,7 @@ std::vector<Rule> rules_of_training() {
       {"optim-args-fit", "An optimizer accepts only its own arguments, within their ranges.", optimizer},
       {"compression-fits", "Gradient compression must be supported, and its limits draw a warning.", compression},
       {"graphs-repeat-passes", "Passes are recorded only where nothing but the values of a batch changes.", graphs},
-      {"generation-has-samples", "Generation needs validation samples.", generation},
+      {"generation-has-samples", "Generation needs validation samples, and one way of choosing tokens.", generation},
       {"accuracy-has-text", "Accuracy and most other metrics compare generated text, or the class, with the label.",
        comparisons},
       {"best-is-measured", "The metric of the best checkpoint must be evaluated.", best},

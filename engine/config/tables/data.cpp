@@ -185,6 +185,14 @@ const Entries& data_table() {
           .help("Folder of the token cache, which later runs reuse. Empty: $XDG_CACHE_HOME/trainer/data, else "
                 "~/.cache/trainer/data.")
           .path(),
+      option("cache_max_gb", &C::cache_max_gb)
+          .help("After tokenizing, the least recently used token caches are removed until all together have at most "
+                "this many GB, except those that a run opened within the last hour. 0: any size.")
+          .at_least(0.0),
+      option("cache_max_days", &C::cache_max_days)
+          .help("After tokenizing, token caches that no run has opened for this many days are removed. 0: none.")
+          .at_least(0)
+          .at_most(100'000),
       option("packing", &C::packing)
           .help("Packs the samples of an update back to back instead of padding them. It changes no sample: attention "
                 "and positions restart at each one, and the update has as many samples as without it. What other "

@@ -124,6 +124,15 @@ const Entries& evaluation_table() {
           .above(0.0)
           .at_most(1.0)
           .when("evaluation.generate is true", generates),
+      option("num_beams", &C::num_beams)
+          .alias("generation_num_beams")
+          .help("Beam search for predictions: follows this many texts, and predicts the likeliest. 1: no search.")
+          .at_least(1)
+          .at_most(1000)
+          .when("evaluation.generate is true", generates),
+      option("length_penalty", &C::length_penalty)
+          .help("Of beam search: above 0 favors long texts, below 0 short ones.")
+          .when("evaluation.num_beams is above 1", [](const Config& c) { return c.evaluation.num_beams > 1; }),
       option("show_predictions", &C::show_predictions)
           .help("Predictions shown at the end.")
           .at_least(0)

@@ -30,6 +30,7 @@ Entries moved() {
       translated("eval_steps", "The same as evaluation.eval_steps."),
       translated("predict_with_generate", "true: evaluation.generate.").of<bool>(),
       translated("generation_max_length", "The same as evaluation.max_new_tokens."),
+      translated("generation_num_beams", "The same as evaluation.num_beams."),
       translated("save_strategy", "The same as checkpoint.save_strategy.").one_of({"no", "steps", "epoch", "best"}),
       translated("save_steps", "The same as checkpoint.save_steps."),
       translated("save_total_limit", "The same as checkpoint.save_total_limit."),
@@ -45,8 +46,7 @@ Entries moved() {
 Entries learning() {
   const char* const padding = "samples are never padded, so sorting by length is not needed";
   const char* const text =
-      "evaluation has no beam search (`trainer generate` has); evaluation.temperature, evaluation.top_k and "
-      "evaluation.top_p control generation";
+      "evaluation.temperature, evaluation.top_k, evaluation.top_p and evaluation.num_beams control generation";
   const char* const length =
       "use data.max_length, which limits the whole of a causal sample; T5 has data.max_source_length and "
       "data.max_target_length";
@@ -73,7 +73,7 @@ Entries learning() {
           .of<bool>(),
       no_effect("label_names", "data.target selects the labels"),
       translated("full_determinism", "The same as deterministic at the top.").of<bool>(),
-      unsupported("generation_num_beams", text).harmless({"1"}), unsupported("generation_config", text));
+      unsupported("generation_config", text));
 }
 
 Entries computing() {

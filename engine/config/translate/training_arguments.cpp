@@ -19,6 +19,7 @@ constexpr SameArgument kSame[] = {{"seed", "seed"},
                                   {"per_gpu_train_batch_size", "training.per_device_train_batch_size"},
                                   {"per_gpu_eval_batch_size", "training.per_device_eval_batch_size"},
                                   {"generation_max_length", "evaluation.max_new_tokens"},
+                                  {"generation_num_beams", "evaluation.num_beams"},
                                   {"save_total_limit", "checkpoint.save_total_limit"}};
 
 /// Booleans that set something if they are true; false is the default of TrainingArguments.
@@ -156,11 +157,18 @@ class Arguments {
     move(loads, "checkpoint.load_best_model_at_end");
     const std::string measured = word(best).starts_with("eval_") ? word(best).substr(5) : word(best);
     if (find_metric(measured) != nullptr)
-      translation_.set(best, "checkpoint.metric_for_best_model", Node::scalar(measured));
+      choose_best_by(best, measured);
     else if (!best.value.is_null())
       translation_.refuse(best, fmt::format("the metrics are {}", fmt::join(metric_names(), ", ")));
     if (parse_bool(loads.value.text).value_or(false) && draft_.config.checkpoint.metric_for_best_model == "none")
       translation_.set(loads, "checkpoint.metric_for_best_model", Node::scalar("loss"));
+  }
+
+  /// transformers measures what the program computes; here the metric must be one of evaluation.metrics.
+  void choose_best_by(const GivenKey& key, const std::string& metric) {
+    translation_.set(key, "checkpoint.metric_for_best_model", Node::scalar(metric));
+    if (metric != "loss" && !draft_.is_set("evaluation.metrics"))
+      translation_.set(key, "evaluation.metrics", Node::list({"loss", metric}));
   }
 
   /// Secrets are not shown on the screen.
