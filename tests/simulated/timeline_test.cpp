@@ -204,8 +204,9 @@ TEST_F(TimelineTest, AFreedBlockIsReusedOnlyAfterItsLastUse) {
   const StreamNumber other = timeline.add_stream("another one");
   EXPECT_FALSE(timeline.may_reuse(kBlock.begin, other));
   timeline.allocated(kBlock, other);
-  EXPECT_EQ(timeline.errors(), "memory is reused by stream another one while a read on stream transfers, which reads it, "
-                               "may still use it\n");
+  EXPECT_EQ(timeline.errors(),
+            "memory is reused by stream another one while a write on stream compute, which writes it, "
+            "may still use it\n");
 }
 
 TEST_F(TimelineTest, ABlockOfTheSystemHasNoEarlierUses) {
