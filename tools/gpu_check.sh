@@ -10,13 +10,23 @@
 # - a run with training.cuda_graphs, against the same one without
 # - tools/bench/gpu.py: LoRA of 8 (on smaller GPUs: 1) billion weights beside Accelerate with flash attention, and beside a
 #   loop around torch.compile
+# Whatever ten minutes don't suffice for ends at their end, and fails: GPU_CHECK_SECONDS sets another time.
+# GPU_CHECK_CASES, of `trainer selftest --only`, checks fewer cases (tests/tools/gpu_check_test.py, without a GPU).
 # The last line reports whether all checks passed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/cuda}
 python=${2:-}
+cases=(${GPU_CHECK_CASES:+--only "$GPU_CHECK_CASES"})
 
-step() { printf '\n== %s\n' "$*"; }
+step() { printf '\n== %s (%d s)\n' "$*" $SECONDS; }
+within() { # SECONDS COMMAND…: ends it after these seconds, or at the end of the time for all checks
+  local left=$((${GPU_CHECK_SECONDS:-600} - SECONDS)) code=0
+  ((left > 0)) || { echo "The time for all checks is over; not run: ${*:2}" >&2; exit 1; }
+  timeout $(($1 < left ? $1 : left)) "${@:2}" || code=$?
+  ((code != 124)) || echo "Ended after $(($1 < left ? $1 : left)) s, by the limit of this check or of all of them: ${*:2}" >&2
+  return $code
+}
 
 step "machine"
 nvidia-smi --query-gpu=index,name,driver_version,memory.total --format=csv || {
@@ -31,6 +41,7 @@ if [ ! -e "$build/bin/libtrainer_cuda.so" ]; then
   cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG" -DTRAINER_CUDA=ON
   cmake --build "$build" --target trainer trainer-worker trainer-prepare trainer_cuda gpu_test
 fi
+SECONDS=0 # the build doesn't count
 trainer=$build/bin/trainer
 
 step "finding the GPUs"
@@ -38,7 +49,7 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 "$trainer" tokenize train --input data/examples/reports.txt --format delimited --vocab_size 400 --output "$out/tokenizer"
 plan() { # prints the device line of `trainer check`; arguments: further flags
-  "$trainer" check --json --config_file configs/quickstart_full.yaml --set use_cpu=false --set distributed_type=NO \
+  within 30 "$trainer" check --json --config_file configs/quickstart_full.yaml --set use_cpu=false --set distributed_type=NO \
     --num_processes 1 --set tokenizer.path="$out/tokenizer" "$@" |
     python3 -c 'import json, sys; report = json.load(sys.stdin); print(*report["devices"], *report["missing"], sep="\n")'
 }
@@ -56,28 +67,28 @@ expect "CUDA_VISIBLE_DEVICES is '99', which selects none of this machine's" "$(C
 plan --set enable_cpu_affinity=true --set training.tf32=true
 
 step "gpu_test"
-timeout 240 "$build/bin/gpu_test"
+within 240 "$build/bin/gpu_test"
 
 step "one rank over NCCL"
-timeout 200 "$trainer" selftest --device cuda --backend nccl --num_processes 1
+within 200 "$trainer" selftest --device cuda --backend nccl --num_processes 1 "${cases[@]}"
 
 step "two ranks over Gloo, tensors on the GPU"
-timeout 200 "$trainer" selftest --device cuda --backend gloo --num_processes 2
+within 200 "$trainer" selftest --device cuda --backend gloo --num_processes 2 "${cases[@]}"
 
 if [ "$gpus" -ge 2 ]; then
   step "two ranks over NCCL, one GPU each"
-  timeout 200 "$trainer" selftest --device cuda --backend nccl --num_processes 2
+  within 200 "$trainer" selftest --device cuda --backend nccl --num_processes 2 "${cases[@]}"
 fi
 
 step "trainer launch"
 launch() { # STEPS
-  timeout 120 "$trainer" launch --config_file configs/quickstart_full.yaml --set use_cpu=false --set distributed_type=NO \
+  within 120 "$trainer" launch --config_file configs/quickstart_full.yaml --set use_cpu=false --set distributed_type=NO \
     --num_processes 1 --set tokenizer.path="$out/tokenizer" --set output_dir="$out/run" --set training.max_steps="$1" \
     --set checkpoint.save_steps=5
 }
 launch 5
 launch 10
-expect "rank 0 trains on cuda:0 ($(query 0 name)" "$(cat "$out/run/logs/rank-0.log")"
+expect "($(query 0 name), " "$(cat "$out/run/logs/rank-0.log")"
 grep -q '"step": *10' "$out/run/metrics.jsonl"
 
 step "CUDA graphs"
@@ -98,7 +109,7 @@ training: {per_device_train_batch_size: 4, gradient_accumulation_steps: 2, max_s
 logging: {logging_steps: 1}
 JOB
 for graphs in false true; do
-  timeout 120 "$trainer" launch --config_file "$out/graphs.yaml" --set training.cuda_graphs=$graphs \
+  within 120 "$trainer" launch --config_file "$out/graphs.yaml" --set training.cuda_graphs=$graphs \
     --set output_dir="$out/graphs_$graphs" 2>&1 | tee "$out/graphs_$graphs.log"
 done
 expect "are replayed from now on" "$(cat "$out/graphs_true.log")"
@@ -114,7 +125,7 @@ step "benchmark"
 if [ -n "$python" ]; then
   shape=llama-1b
   [ "$(query 0 memory.total | grep -o '^[0-9]*')" -lt 70000 ] || shape=llama-8b
-  python3 tools/bench/gpu.py --python "$python" --trainer "$trainer" --shape "$shape" --rounds 1
+  within 600 python3 tools/bench/gpu.py --python "$python" --trainer "$trainer" --shape "$shape" --rounds 1
 else
   echo "skipped: no PYTHON was given"
 fi

@@ -18,7 +18,21 @@
 namespace trainer::parallel {
 namespace {
 
-constexpr int64_t kAlignment = 32;  // values: at least 128 bytes if not packed, so that every shard starts aligned
+constexpr int64_t kAlignment = 128;  // bytes: of every shard, stored, gathered or reduced, in whichever dtype
+
+/// Shards are multiples of this many values.
+int64_t grain_of(const GroupKind& kind, at::ScalarType reduce) {
+  int64_t grain = 1;
+  const auto align = [&](int64_t values, int64_t bytes) {
+    grain = std::lcm(grain, values * (kAlignment / std::gcd(kAlignment, bytes)));
+  };
+  for (const nn::Storage& storage : {kind.storage, kind.gathered}) {
+    const int64_t values = storage.packed ? storage.packed->block : 1;
+    align(values, storage.bytes(values));
+  }
+  if (kind.trainable) align(1, static_cast<int64_t>(c10::elementSize(reduce)));
+  return std::lcm(grain, kind.storage.grain());
+}
 
 }  // namespace
 
@@ -36,7 +50,7 @@ FlatGroup::FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, c
     offsets_.push_back(total);
     total = round_up(total + p->numel(), kind.storage.grain());
   }
-  share_ = round_up((total + comm_.size() - 1) / comm_.size(), std::lcm(kAlignment, kind.storage.grain()));
+  share_ = round_up((total + comm_.size() - 1) / comm_.size(), grain_of(kind_, reduce_));
   if (!offload_) shared_ = comm_.shared_memory(kind.storage.bytes(share_ * comm_.size()));
   if (shared_.defined()) shared_ = shared_.view(kind.storage.dtype);
   const int64_t mine = kind.storage.elements(share_);

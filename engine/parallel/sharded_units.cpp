@@ -29,11 +29,11 @@ ShardedUnits::ShardedUnits(const std::vector<UnitPlan>& plans, const StageHolder
                            const Precision& precision, const config::FsdpConfig& options, const WeightSource& source)
     : comm_(mesh.shard()),
       backward_prefetch_(options.backward_prefetch),
-      forward_prefetch_(options.forward_prefetch),
       keeps_gathered_(options.sharding_strategy == config::ShardingStrategy::kShardGradOp ||
                       options.sharding_strategy == config::ShardingStrategy::kHybridShardZero2) {
   if (options.offload_params && !comm_.device().is_cpu())
     offload_ = std::make_shared<HostOffload>(comm_.device(), options.offload_pin_memory);
+  forward_prefetch_ = options.forward_prefetch || comm_.runs_beside() || offload_ != nullptr;
   const size_t root = plans.size() - 1;
   for (size_t i = 0; i <= root; ++i) {
     const std::string name = i == root ? "the root" : plans[i].module->path();

@@ -52,7 +52,8 @@ class ShardedUnits {
 
   dist::Comm& comm_;  // the shard group
   config::BackwardPrefetch backward_prefetch_;
-  bool forward_prefetch_;
+  /// Always where gathers run beside the operators: they cost no time of the operators'.
+  bool forward_prefetch_ = false;
   bool keeps_gathered_;  // between a forward and its backward
   bool shares_memory_ = false;
   std::shared_ptr<HostOffload> offload_;  // null: shards stay on the device

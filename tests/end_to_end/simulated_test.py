@@ -14,7 +14,9 @@ from support import EndToEnd, results
 LIBRARY = os.path.join(os.path.dirname(support.TRAINER), "libtrainer_simulated.so")
 TINY_LLAMA = {"model_type": "llama", "vocab_size": 400, "hidden_size": 16, "intermediate_size": 32,
               "num_hidden_layers": 4, "num_attention_heads": 4, "attention_dropout": 0.1}
-CAUSAL = {"model": {"config": TINY_LLAMA}, "data": {"task": "causal_lm", "max_length": 48}}
+CAUSAL_DATA = {"data": {"task": "causal_lm", "max_length": 48}}
+CAUSAL = {"model": {"config": TINY_LLAMA}, **CAUSAL_DATA}
+
 
 class OnDevices(EndToEnd):
     def setUp(self):
@@ -46,6 +48,13 @@ class Strategies(OnDevices):
                      "GPT-2 LoRA TP 2 by rows", "GPT-2 LoRA PP 2"):
             done = subprocess.run([support.TRAINER, "selftest", "--device", "cuda", "--backend", "nccl",
                                    "--num_processes", "2", "--only", part], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_a_drawn_part_of_the_selftest(self):
+        """For four ranks, with dropout; each draw has one to four micro-batches."""
+        for part in (["--random", "6", "--seed", "1"], ["--resume", "--random", "3", "--seed", "1"]):
+            done = subprocess.run([support.TRAINER, "selftest", "--device", "cuda", "--backend", "nccl",
+                                   "--num_processes", "4", *part], capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_launched_runs_train_as_on_the_cpu(self):
@@ -122,12 +131,22 @@ class Strategies(OnDevices):
                     self.assert_near(found, expected, 2e-5)
 
     def test_a_resumed_run_is_the_uninterrupted_one(self):
-        sharded = {"distributed_type": "FSDP", "evaluation": None, "data": {"validation": None}}
-        self.launch(self.job_on_devices("whole", 2, sharded))
-        shutil.copytree(self.folder / "whole", self.folder / "cut")
-        shutil.rmtree(self.folder / "cut/checkpoint-12")
-        self.launch(self.job_on_devices("cut", 2, sharded))
-        self.assert_same_run(self.folder / "cut", self.folder / "whole")
+        """With dropout and accumulation."""
+        common = {"training": {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "max_steps": 4},
+                  "checkpoint": {"save_steps": 2}, "evaluation": None, "data": {"validation": None}}
+        for name, changes in (
+                ("ddp", {}),
+                ("fsdp", {"distributed_type": "FSDP"}),
+                ("fsdp_half", {"distributed_type": "FSDP", "mixed_precision": "bf16"}),
+                ("tensor", {"parallelism_config": {"parallelism_config_tp_size": 2}}),
+                ("pipeline", {**CAUSAL, "parallelism_config": {"parallelism_config_pp_size": 2}})):
+            with self.subTest(name):
+                whole, cut = f"{name}_whole", f"{name}_cut"
+                self.launch(self.job_on_devices(whole, 2, common, changes))
+                shutil.copytree(self.folder / whole, self.folder / cut)
+                shutil.rmtree(self.folder / cut / "checkpoint-4")
+                self.launch(self.job_on_devices(cut, 2, common, changes))
+                self.assert_same_run(self.folder / cut, self.folder / whole)
 
 
 class Synchronizations(OnDevices):
@@ -141,20 +160,38 @@ class Synchronizations(OnDevices):
             "evaluation": None, "data": {"validation": None}, "checkpoint": {"save_steps": 100}}, *changes))
         return [int((folder / str(rank)).read_text().split()[1]) for rank in range(ranks)]
 
+    def test_an_update_with_offload_waits_for_its_gradients_too(self):
+        """The host updates the shards: it waits for their gradients, and then for the loss."""
+        for name, changes in (("offload", {}), ("offload_lora", {"lora": {"r": 4}})):
+            with self.subTest(name):
+                few, more = (self.counted(name, 2, steps, Offload.SHARDED, changes) for steps in (2, 5))
+                self.assertEqual([(b - a) / 3 for a, b in zip(few, more)], [2, 2])
+
     def test_an_update_waits_for_the_device_once(self):
-        """For the loss and the gradients' norm together, after all micro-batches."""
+        """For the loss and the gradients' norm together, after all micro-batches. The last figure: further waits, which
+        these strategies still have."""
         whole = {"training": {"max_grad_norm": 0.0}}
-        for name, ranks, changes in (
+        for name, ranks, changes, *further in (
                 ("one", 1, {"distributed_type": "NO", "training": {"on_divergence": "skip"}}),
                 ("one_unclipped", 1, {"distributed_type": "NO", **whole}),
                 ("ddp", 2, {}),
                 ("fsdp", 2, {"distributed_type": "FSDP", **whole}),
                 ("fsdp_fp16", 2, {"distributed_type": "FSDP", "mixed_precision": "fp16"}),
+                ("hybrid", 4, {"distributed_type": "FSDP", "fsdp_config": {"fsdp_sharding_strategy": "HYBRID_SHARD"},
+                               "parallelism_config": {"parallelism_config_dp_replicate_size": 2,
+                                                      "parallelism_config_dp_shard_size": 2}}),
+                ("activation_offload", 1, {"distributed_type": "NO", "training": {"gradient_checkpointing": True,
+                                                                                  "activation_offloading": True}}),
+                ("lora", 2, {"distributed_type": "FSDP", "lora": {"r": 4, "lora_dropout": 0.1}}),
+                ("four_bits", 2, {"distributed_type": "FSDP", **WithGraphs.FOUR_BITS, **CAUSAL_DATA}),
                 ("tensor", 2, {"parallelism_config": {"parallelism_config_tp_size": 2}}),
+                ("sequence", 2, {"parallelism_config": {"parallelism_config_tp_size": 2,
+                                                        "parallelism_config_tp_sequence_parallel": True}}, 5),
+                ("context", 2, {**CAUSAL, "parallelism_config": {"parallelism_config_cp_size": 2}}, 4),
                 ("pipeline", 2, {**CAUSAL, "parallelism_config": {"parallelism_config_pp_size": 2}})):
             with self.subTest(name):
                 few, more = (self.counted(name, ranks, steps, changes) for steps in (2, 5))
-                self.assertEqual([(b - a) / 3 for a, b in zip(few, more)], [1] * ranks)
+                self.assertEqual([(b - a) / 3 for a, b in zip(few, more)], [1 + sum(further)] * ranks)
 
 
 class WithGraphs(OnDevices):
@@ -343,6 +380,43 @@ class Offload(OnDevices):
         self.assertRegex(run.out + run.err, r"per_device_train_batch_size \d+ instead of 25 fits into 2 MiB")
 
 
+class Devices(OnDevices):
+    SHORT = {"training": {"max_steps": 1}, "evaluation": None, "data": {"validation": None}}
+
+    def noted(self, variable, folder):
+        """What the library writes, by rank, into a folder that the variable names."""
+        folder = self.folder / folder
+        folder.mkdir()
+        self.set_environment(variable, str(folder))
+        return lambda ranks=2: [(folder / str(rank)).read_text() for rank in range(ranks)]
+
+    def test_tf32_takes_effect(self):
+        for tf32 in (True, False):
+            ended = self.noted("TRAINER_SIMULATED_ENDS", f"ends_{tf32}")
+            self.launch(self.job_on_devices(f"out_{tf32}", 2, self.SHORT, {"training": {"tf32": tf32}}))
+            self.assertEqual(["with TF32" in text for text in ended()], [tf32] * 2)
+
+    def test_every_rank_logs_its_device(self):
+        self.launch(self.job_on_devices("out", 2, self.SHORT))
+        for rank in range(2):
+            self.assertRegex((self.folder / f"out/logs/rank-{rank}.log").read_text(),
+                             rf"rank {rank} trains on simulated:{rank} \(simulated device, 4(\.0)? GiB of 4(\.0)? GiB free\)")
+
+    def test_communicators_are_told_of_the_end(self):
+        """And keep the device that they were bound to, which c10d's groups would take from them."""
+        ended = self.noted("TRAINER_SIMULATED_ENDS", "ends")
+        self.launch(self.job_on_devices("out", 2, self.SHORT))
+        for rank, text in enumerate(ended()):
+            self.assertEqual(set(text.splitlines()), {f"shutdown, bound to simulated:{rank}"})
+
+    def test_communicators_of_a_failed_run_are_aborted(self):
+        ended = self.noted("TRAINER_SIMULATED_ENDS", "ends")
+        self.set_environment("TRAINER_SIMULATED_LOST_BYTES", str((4 << 30) - (256 << 10)))
+        self.launch(self.job_on_devices("out", 1, self.SHORT, {"distributed_type": "NO"}), code=4)
+        self.launch(self.job_on_devices("out", 2, self.SHORT), code=4)
+        self.assertIn("abort", "".join(path.read_text() for path in (self.folder / "ends").iterdir()))
+
+
 class FlightRecorder(OnDevices):
     def test_nccls_recorder_is_as_the_user_has_set_it(self):
         """Gloo's is off, and both read the same variables: Gloo's when its first group is made, before NCCL's. Ranks of
@@ -376,6 +450,18 @@ class Failures(OnDevices):
         run = self.launch(self.job_on_devices("out", 2), code=137)
         self.assertIn("rank 1, step 2", run.err)
         self.assertNotIn("bug", run.err)
+
+    def test_a_rank_that_loses_another_one_reports_it(self):
+        """Under DDP the exception comes from c10d's own Reducer, under FSDP from our communicator. NCCL's last line names
+        the reason."""
+        self.set_environment("TRAINER_SIMULATED_CUT", "1,9")
+        for strategy in ("MULTI_GPU", "FSDP"):
+            with self.subTest(strategy):
+                run = self.launch(self.job_on_devices(strategy, 2, {"distributed_type": strategy}), code=6)
+                self.assertRegex(run.err, r"rank 0, step \d+")
+                for part in ("another rank was lost", "NCCL error in:", "ncclRemoteError", "Last error:"):
+                    self.assertIn(part, run.err)
+                self.assertNotIn("bug", run.err)
 
     def test_nccls_watchdog_ends_a_rank(self):
         self.set_environment("TRAINER_SIMULATED_TIMEOUT_MS", "2000")

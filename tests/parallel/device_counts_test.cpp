@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "engine/dist/device_comm.h"
+#include "models/nn/device/attention_choice.h"
 #include "models/nn/device/device_kernels.h"
+#include "models/nn/device/norms.h"
 #include "tests/parallel/device_setting.h"
 #include "tests/parallel/processes.h"
 #include "tests/simulated/device.h"
@@ -117,13 +119,18 @@ Measured measured(const Setting& s, dist::Comm& comm) {
 }
 
 /// What one more layer costs (of T5, one in the encoder and one in the decoder), with all of libtorch's fused operators
-/// and the emulated kernels.
-Launches of_a_layer(const Setting& s) {
+/// and the emulated kernels; `plain`: as reference layers only.
+Launches of_a_layer(const Setting& s, bool plain = false) {
   return in_processes<Launches>(
              1, /*share_memory=*/false,
              [&](dist::Comm& host, const std::string&) {
                const auto comm = dist::device_comm(host.group("device", {0}), nullptr, device());
-               nn::use_device_kernels(simulated::kType, &simulated::kernels());
+               if (plain) {
+                 nn::use_fused_attention(simulated::kType, {});
+                 nn::use_fused_norms(simulated::kType, false);
+               } else {
+                 nn::use_device_kernels(simulated::kType, &simulated::kernels());
+               }
                const Measured few = measured(s, *comm);
                std::string config = s.family.config;
                const size_t digit = config.find_first_of("23", config.find("layer"));
@@ -174,6 +181,19 @@ TEST(DeviceLaunches, OfALayerAreThese) {
     EXPECT_EQ(found.backward, expected.backward) << s.name();
     EXPECT_EQ(found.end, 0) << s.name();
   }
+}
+
+// docs/gpu.md has the table.
+TEST(DeviceLaunches, OfAReferenceLayerAreMore) {
+  for (const Family& family : {kLlama, kGpt2, kT5, kBert})
+    for (const bool bf16 : {false, true})
+      for (const bool lora : {false, true}) {
+        const Setting s{family, kNo, lora, /*recompute=*/false, bf16, {12, 40, 3}};
+        const Launches plain = of_a_layer(s, /*plain=*/true), now = of_a_layer(s);
+        std::printf("| %s | %ld + %ld | %ld + %ld |\n", s.name().c_str(), plain.forward, plain.backward, now.forward,
+                    now.backward);
+        EXPECT_LT(now.forward + now.backward, plain.forward + plain.backward) << s.name();
+      }
 }
 
 }  // namespace

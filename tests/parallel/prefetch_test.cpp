@@ -16,10 +16,23 @@ namespace {
 
 using Events = std::vector<std::string>;
 
-/// Wraps a communicator and records when gathers and reductions start.
+/// A reduction that runs beside the operators: records its end.
+class Reducing : public dist::Pending {
+ public:
+  Reducing(Events& events, std::string end) : events_(events), end_(std::move(end)) {}
+  void wait() override { events_.push_back(end_); }
+
+ private:
+  Events& events_;
+  std::string end_;
+};
+
+/// Wraps a communicator and records when gathers and reductions start. `beside`: as on a device, collectives run beside
+/// the operators, and the ends of reductions are recorded too.
 class Recorder : public dist::Comm {
  public:
-  Recorder(dist::Comm& comm, Events& events) : comm_(comm), events_(events) {}
+  Recorder(dist::Comm& comm, Events& events, bool beside = false) : comm_(comm), events_(events), beside_(beside) {}
+  bool runs_beside() const override { return beside_; }
   int rank() const override { return comm_.rank(); }
   int size() const override { return comm_.size(); }
   std::unique_ptr<dist::Pending> all_gather(const at::Tensor& full, const at::Tensor& shard) override {
@@ -39,9 +52,20 @@ class Recorder : public dist::Comm {
     return comm_.group(name, ranks);
   }
 
+ protected:
+  Scattered start_reduce_scatter(const at::Tensor& full) override {
+    const std::string which = fmt::format("reduction {} in {}", reductions_++, c10::toString(full.scalar_type()));
+    events_.push_back(which);
+    comm_.all_reduce(full);
+    const int64_t share = full.numel() / size();
+    return {full.narrow(0, rank() * share, share).clone(), std::make_unique<Reducing>(events_, "end of " + which)};
+  }
+
  private:
   dist::Comm& comm_;
   Events& events_;
+  bool beside_;
+  int reductions_ = 0;
   std::map<void*, size_t> units_;  // numbered by first gather: the root, then the blocks
 };
 
@@ -61,7 +85,7 @@ struct Passing : torch::autograd::Function<Passing> {
 };
 
 /// The events of the third update of a model of four blocks.
-Events events_of(const config::FsdpConfig& options) {
+Events events_of(const config::FsdpConfig& options, bool beside = false) {
   Events all;
   run_ranks(
       2,
@@ -75,7 +99,7 @@ Events events_of(const config::FsdpConfig& options) {
         plan.config.fsdp_config = options;
         train::Blueprint blueprint = train::make_blueprint(plan);
         Events events;
-        Recorder recorder(comm, events);
+        Recorder recorder(comm, events, beside);
         for (const auto& block : blueprint.model->blocks()) {
           const std::string number = block->path().substr(block->path().rfind('.') + 1);
           block->wrap([&events, number](const nn::RowsList& in, const nn::Pass& pass, const nn::Module::Forward& next) {
@@ -152,6 +176,45 @@ TEST(Prefetch, NeverGathersMoreThanTheNextUnit) {
               first_place(events, fmt::format("end of forward {}", i)));
   for (int i = 3; i > 1; --i)
     EXPECT_GT(place(events, fmt::format("gather {}", i - 2)), place(events, fmt::format("end of backward {}", i)));
+}
+
+TEST(Prefetch, GathersAheadInForwardWhereGathersRunBesideOperators) {
+  const Events events = events_of(with(config::BackwardPrefetch::kPre, false), /*beside=*/true);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_LT(first_place(events, fmt::format("gather {}", i + 1)), first_place(events, fmt::format("forward {}", i)));
+  for (int i = 0; i < 2; ++i)
+    EXPECT_GT(first_place(events, fmt::format("gather {}", i + 2)),
+              first_place(events, fmt::format("end of forward {}", i)));
+}
+
+/// The numbers of the reductions in progress after each event.
+int64_t most_open(const Events& events) {
+  int64_t open = 0, most = 0;
+  for (const std::string& event : events) {
+    if (event.starts_with("reduction")) most = std::max(most, ++open);
+    if (event.starts_with("end of reduction")) --open;
+  }
+  EXPECT_EQ(open, 0);
+  return most;
+}
+
+TEST(Prefetch, AReductionIsAwaitedOneUnitLater) {
+  for (const char* const dtype : {"float32", "bfloat16"}) {
+    config::FsdpConfig options = with(config::BackwardPrefetch::kPre, false);
+    options.reduce_dtype = dtype;
+    const Events events = events_of(options, /*beside=*/true);
+    const std::string in = dtype == std::string("float32") ? "Float" : "BFloat16";
+    std::vector<int64_t> begins;
+    for (int64_t i = 0; i < std::ssize(events); ++i) {
+      if (!events[i].starts_with("reduction")) continue;
+      begins.push_back(i);
+      EXPECT_TRUE(events[i].ends_with(" in " + in)) << events[i];
+    }
+    ASSERT_EQ(begins.size(), 5u);  // of four blocks and the root
+    for (size_t i = 0; i + 1 < begins.size(); ++i)
+      EXPECT_GT(place(events, "end of " + events[begins[i]]), begins[i + 1]);
+    EXPECT_EQ(most_open(events), 2);
+  }
 }
 
 }  // namespace

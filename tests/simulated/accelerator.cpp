@@ -29,7 +29,7 @@ class Simulated : public dist::Accelerator {
   int count() const override { return device_count(); }
   std::string why_none() const override { return "TRAINER_SIMULATED_DEVICES is 0"; }
   dist::DeviceFacts facts(int index) const override {
-    return {"simulated device", memory_limit() - held_bytes(index), memory_limit()};
+    return {"simulated device", memory_limit() - reserved_bytes(index), memory_limit()};
   }
   void use(int index) const override { simulated::use(index); }
   int64_t peak_bytes(int index) const override { return simulated::peak_bytes(index); }
@@ -45,8 +45,10 @@ class Simulated : public dist::Accelerator {
                                                 int index, std::chrono::seconds timeout) const override {
     note_recorder(rank);
     const char* const shorter = std::getenv("TRAINER_SIMULATED_TIMEOUT_MS");
-    return c10::make_intrusive<Communicator>(store, rank, size, index,
-                                             shorter ? std::chrono::milliseconds(std::atoll(shorter)) : timeout);
+    auto made = c10::make_intrusive<Communicator>(store, rank, size, index,
+                                                  shorter ? std::chrono::milliseconds(std::atoll(shorter)) : timeout);
+    made->setBoundDeviceId(at::Device(kType, static_cast<c10::DeviceIndex>(index)));
+    return made;
   }
 };
 

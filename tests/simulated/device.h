@@ -55,10 +55,15 @@ class WithinOperator {
 int device_count();
 /// TRAINER_SIMULATED_BYTES, or 4 GiB, for each device. TRAINER_SIMULATED_LOST_BYTES of them cannot be allocated.
 int64_t memory_limit();
+/// By tensors.
 int64_t held_bytes(int index);
+/// Also by freed blocks that the allocator keeps for later tensors.
+int64_t reserved_bytes(int index);
+int64_t most_reserved_bytes(int index);
 /// Of the host.
 int64_t held_pinned_bytes();
 int64_t peak_bytes(int index);
+/// Of both.
 void forget_peak(int index);
 /// Makes it the calling thread's current device.
 void use(int index);

@@ -38,8 +38,9 @@ class LaneWork : public c10d::Work {
 };
 
 /// TRAINER_SIMULATED_STALL=RANK,NUMBER: this collective of a rank never runs, as when a link is down.
-bool stalls(int rank, uint64_t number) {
-  static const char* const where = std::getenv("TRAINER_SIMULATED_STALL");
+/// TRAINER_SIMULATED_CUT=RANK,NUMBER: at this one the rank's connections close, and it does nothing more.
+bool is_at(const char* variable, int rank, uint64_t number) {
+  const char* const where = std::getenv(variable);
   return where != nullptr && fmt::format("{},{}", rank, number) == where;
 }
 
@@ -109,7 +110,9 @@ void Lane::work_through() {
 void Lane::run(Job& job) {
   try {
     if (!gloo_) gloo_ = make_gloo(store_, rank_, size_, timeout_);
-    if (stalls(rank_, job.number)) std::this_thread::sleep_for(std::chrono::hours(1));
+    const bool cut = is_at("TRAINER_SIMULATED_CUT", rank_, job.number);
+    if (cut) gloo_.reset();
+    if (cut || is_at("TRAINER_SIMULATED_STALL", rank_, job.number)) std::this_thread::sleep_for(std::chrono::hours(1));
     job.transfer(*gloo_);
     job.done->markCompleted(c10::IValue(job.results));
   } catch (const std::exception& error) {

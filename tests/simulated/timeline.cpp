@@ -96,7 +96,31 @@ void Timeline::writes_later(StreamNumber stream, const Range& to, std::vector<ch
 
 void Timeline::allocated(const Range& block, StreamNumber stream) {
   const std::lock_guard lock(mutex_);
+  if (const auto earlier = freed_.find(block.begin); earlier != freed_.end()) {
+    if (const Access* const access = unfinished(earlier->second, stream))
+      errors_ += fmt::format("memory is reused by stream {} while {} may still use it\n",
+                             names_[static_cast<size_t>(stream)], text(*access));
+    freed_.erase(earlier);
+  }
   blocks_[block.begin] = {block.end, stream, {}, {}};
+}
+
+bool Timeline::may_reuse(uintptr_t block, StreamNumber stream) {
+  const std::lock_guard lock(mutex_);
+  const auto found = freed_.find(block);
+  return found == freed_.end() || unfinished(found->second, stream) == nullptr;
+}
+
+void Timeline::returned(uintptr_t block) {
+  const std::lock_guard lock(mutex_);
+  freed_.erase(block);
+}
+
+/// A use of the block that may not be over when `stream` uses it next, or null.
+const Timeline::Access* Timeline::unfinished(const Block& block, StreamNumber stream) const {
+  for (const Access& access : block.accesses)
+    if (!before(access, stream)) return &access;
+  return nullptr;
 }
 
 void Timeline::used_on(uintptr_t block, StreamNumber stream) {
@@ -119,6 +143,7 @@ void Timeline::freed(uintptr_t block) {
     if (!before(access, of.stream) && !of.also_used_on.contains(access.stream))
       errors_ += fmt::format("memory of stream {} is freed while {} may still use it\n",
                              names_[static_cast<size_t>(of.stream)], text(access));
+  freed_.insert_or_assign(block, std::move(found->second));
   blocks_.erase(found);
 }
 

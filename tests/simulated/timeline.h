@@ -58,6 +58,10 @@ class Timeline {
   /// The block may be reused by its stream at once: an error if another stream may still use it. (libtorch itself keeps
   /// pinned memory until the copies are done.)
   void freed(uintptr_t block);
+  /// Whether all uses of a freed block come before what `stream` does next. allocated() is an error if not.
+  bool may_reuse(uintptr_t block, StreamNumber stream);
+  /// A freed block is given back to the system, which waits for the device.
+  void returned(uintptr_t block);
 
   /// Errors noted where nothing may throw (in destructors): one a line.
   std::string errors();
@@ -88,6 +92,7 @@ class Timeline {
   /// The block that holds the range; null for unpinned memory of the host.
   Block* block_of(const Range& range);
   bool before(const Access& access, StreamNumber stream) const;
+  const Access* unfinished(const Block& block, StreamNumber stream) const;
   std::string text(const Access& access) const;
   void access(const Range& range, StreamNumber stream, const std::string& what, bool writes);
 
@@ -96,6 +101,7 @@ class Timeline {
   std::vector<Clock> clocks_;  // by stream
   Clock host_;
   std::map<uintptr_t, Block> blocks_;  // by address
+  std::map<uintptr_t, Block> freed_;   // with the last uses of each
   std::vector<Arrival> arrivals_;      // in order
   std::string errors_;
 };

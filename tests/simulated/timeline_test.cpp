@@ -191,5 +191,32 @@ TEST_F(TimelineTest, NewMemoryHasNoHistory) {
   writes(compute);
 }
 
+TEST_F(TimelineTest, AFreedBlockIsReusedOnlyAfterItsLastUse) {
+  writes(compute);
+  waits(transfers, compute);
+  reads(transfers);
+  timeline.used_on(kBlock.begin, transfers);
+  timeline.freed(kBlock.begin);
+  EXPECT_EQ(timeline.errors(), "");
+  EXPECT_FALSE(timeline.may_reuse(kBlock.begin, compute));
+  waits(compute, transfers);
+  EXPECT_TRUE(timeline.may_reuse(kBlock.begin, compute));
+  const StreamNumber other = timeline.add_stream("another one");
+  EXPECT_FALSE(timeline.may_reuse(kBlock.begin, other));
+  timeline.allocated(kBlock, other);
+  EXPECT_EQ(timeline.errors(),
+            "memory is reused by stream another one while a write on stream compute, which writes it, "
+            "may still use it\n");
+}
+
+TEST_F(TimelineTest, ABlockOfTheSystemHasNoEarlierUses) {
+  writes(compute);
+  timeline.freed(kBlock.begin);
+  timeline.returned(kBlock.begin);
+  timeline.allocated(kBlock, transfers);
+  writes(transfers);
+  EXPECT_EQ(timeline.errors(), "");
+}
+
 }  // namespace
 }  // namespace trainer::simulated

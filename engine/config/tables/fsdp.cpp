@@ -89,8 +89,8 @@ const Entries& fsdp_table() {
       option("fsdp_forward_prefetch", &C::forward_prefetch)
           .alias("forward_prefetch")
           .env("FSDP_FORWARD_PREFETCH")
-          .help("Gathers the next unit in the forward pass ahead of time. (Nothing is gathered where ranks read each "
-                "other's shards in place.)"),
+          .help("On CPUs, gathers the next unit in the forward pass ahead of time. GPUs always do, because gathers run "
+                "beside the computation there. (Nothing is gathered where ranks read each other's shards in place.)"),
       option("fsdp_use_orig_params", &C::use_orig_params)
           .alias("use_orig_params")
           .env("FSDP_USE_ORIG_PARAMS")
