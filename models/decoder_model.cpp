@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/index_select.h>
+#include <torch/csrc/autograd/grad_mode.h>
 
 #include "models/nn/device/layout_tensors.h"
 #include "models/nn/soft_cap.h"
@@ -31,6 +32,11 @@ bool is_last(const nn::Layout& layout, int64_t sample, int64_t row) {
   return row + 1 == layout.spans[sample].begin + layout.spans[sample].length;
 }
 
+/// The layout of the rows that the head runs on, of loss_inputs().
+const nn::LayoutPtr& rows_of_head(const nn::RowsList& inputs) {
+  return inputs[1].x.defined() ? inputs[1].layout : inputs[0].layout;
+}
+
 }  // namespace
 
 nn::RowsList DecoderModel::forward(const nn::RowsList& in, const nn::Pass& pass) {
@@ -57,7 +63,27 @@ at::Tensor DecoderModel::logits(const Batch& batch, const nn::Pass& pass) {
 }
 
 at::Tensor DecoderModel::loss_sum(const Batch& batch, const nn::Pass& pass) {
-  return classifies() ? Model::loss_sum(batch, pass) : loss_of_inputs(loss_inputs(batch), pass);
+  if (classifies()) return Model::loss_sum(batch, pass);
+  const nn::RowsList inputs = loss_inputs(batch);
+  if (!batch.reference.defined()) return loss_of_inputs(inputs, pass);
+  nn::Pass paired = pass;
+  paired.label_smoothing = 0;
+  paired.rows_to_loss = nn::preference_loss(pass.preference, rows_of_head(inputs), batch.reference, pass.rewards);
+  return loss_of_inputs(inputs, paired);
+}
+
+at::Tensor DecoderModel::log_probs(const Batch& batch, const nn::Pass& pass) {
+  const at::NoGradGuard no_grad;
+  const nn::RowsList inputs = loss_inputs(batch);
+  at::Tensor found;
+  nn::Pass noted = pass;
+  noted.label_smoothing = 0;
+  noted.rows_to_loss = [&](const at::Tensor& losses) {
+    found = nn::text_log_probs(losses, *rows_of_head(inputs));
+    return nn::loss_of_rows({}, losses);
+  };
+  loss_of_inputs(inputs, noted);
+  return found;
 }
 
 nn::RowsList DecoderModel::loss_inputs(const Batch& batch) {

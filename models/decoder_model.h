@@ -11,13 +11,15 @@ class DecoderModel : public Model {
   using Model::Model;
 
   at::Tensor logits(const Batch& batch, const nn::Pass& pass) override;
-  /// Like Model's, but runs the head only on rows whose label counts.
+  /// Like Model's, but runs the head only on rows whose label counts. Of pairs: the sum of pass.preference's losses.
   at::Tensor loss_sum(const Batch& batch, const nn::Pass& pass) override;
   /// What loss_sum() computes the loss of, on the host: the ids [T] with their layout, the indices [R] of the rows
   /// whose label counts with the layout of these (undefined: all rows), and their labels. Not for models that classify.
   static nn::RowsList loss_inputs(const Batch& batch);
   /// Sum of the cross-entropy over such inputs, which may be on the model's device.
   at::Tensor loss_of_inputs(const nn::RowsList& inputs, const nn::Pass& pass) { return (*this)(inputs, pass)[0].x; }
+  /// The log-probability of the learned tokens of each span, [spans] fp64. Without autograd.
+  at::Tensor log_probs(const Batch& batch, const nn::Pass& pass);
   at::Tensor begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache) override;
   at::Tensor decode(const at::Tensor& tokens, nn::Pass& pass) override;
   std::vector<nn::Module*> blocks() override { return stack().blocks(); }

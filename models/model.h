@@ -19,11 +19,14 @@ enum class Task { kCausalLm, kSeq2SeqLm, kSequenceClassification, kImageClassifi
 ///   sequence to sequence   the target's tokens, U separate rows
 ///   causal                 the token that follows each one of the source: U = T, `target` is `source`
 ///   classification         the class of each sample: U = samples
+/// A batch of pairs has two spans for each pair: the chosen text and the rejected one.
 struct Batch {
   at::Tensor source_ids, labels;
   nn::LayoutPtr source, target;
   int64_t target_tokens = 0;  // labels that are not ignored
   at::Tensor pixels;          // [samples, features] fp32 in [0, 1]; images only, which have no source_ids
+  /// Pairs: the log-probabilities [P, 2] fp64 of the reference, on the CPU (models/nn/preference_loss.h).
+  at::Tensor reference;
 };
 
 class Model : public nn::Module {

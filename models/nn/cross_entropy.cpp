@@ -21,20 +21,24 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
     Vocabulary vocabulary;
   };
 
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& given, const Targets& targets) {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& given, const Targets& targets,
+                            const RowsToLoss& convert) {
     const at::Tensor logits = given.contiguous();
     const auto [losses, log_sum] = row_losses(logits, targets);
-    ctx->save_for_backward({logits, targets.labels, log_sum});
+    const LossOfRows loss = loss_of_rows(convert, losses);
+    ctx->save_for_backward({logits, targets.labels, log_sum, loss.weights});
     keep<State>(ctx, {targets.smoothing, targets.vocabulary});
-    return losses.sum().to(at::kFloat);
+    return loss.sum.to(at::kFloat);
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     const auto saved = ctx->get_saved_variables();
     const State& state = kept<State>(ctx);
     const Targets targets{saved[1], state.smoothing, state.vocabulary};
-    return {row_slopes(saved[0], targets, saved[2], grads[0].to(at::kFloat).contiguous(), /*in_place=*/false),
-            at::Tensor()};
+    const at::Tensor slopes =
+        row_slopes(saved[0], targets, saved[2], grads[0].to(at::kFloat).contiguous(), /*in_place=*/false);
+    if (saved[3].defined()) slopes.mul_(saved[3].unsqueeze(1));
+    return {slopes, at::Tensor(), at::Tensor()};
   }
 };
 
@@ -58,8 +62,9 @@ Targets targets_of(const at::Tensor& labels, at::Device device, int64_t width, d
 }
 
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels, double label_smoothing,
-                             const PartitionedVocabulary* shared) {
-  return CrossEntropy::apply(logits, targets_of(labels, logits.device(), logits.size(1), label_smoothing, shared));
+                             const PartitionedVocabulary* shared, const RowsToLoss& convert) {
+  return CrossEntropy::apply(logits, targets_of(labels, logits.device(), logits.size(1), label_smoothing, shared),
+                             convert);
 }
 
 }  // namespace trainer::nn

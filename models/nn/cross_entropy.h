@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "models/nn/row_losses.h"
+#include "models/nn/rows_to_loss.h"
 #include "models/nn/tensor_group.h"
 
 namespace trainer::nn {
@@ -12,9 +13,9 @@ namespace trainer::nn {
 /// Saves the logits; the gradient, in their dtype, is the only other tensor of their size. Throws InternalError for a
 /// label on the host that is beyond V. `shared`: the logits cover its slice of the vocabulary, and V is the whole
 /// vocabulary. The call is then a collective of the tensor-parallel ranks and returns the same sum on all; it sends a
-/// few values per row.
+/// few values per row. `convert`: what the loss is, if not the sum.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels, double label_smoothing = 0,
-                             const PartitionedVocabulary* shared = nullptr);
+                             const PartitionedVocabulary* shared = nullptr, const RowsToLoss& convert = {});
 
 /// Errors: InternalError for a label beyond `classes`. Labels [U] on the host.
 void check_labels(const at::Tensor& labels, int64_t classes);

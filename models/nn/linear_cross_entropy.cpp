@@ -37,6 +37,9 @@ using torch::autograd::variable_list;
 // applies before anything is rounded, and a loss of one chunk has the bits of separate layers. The products of several
 // chunks may round differently. Source: the idea is that of Liger Kernel's fused linear cross-entropy.
 //
+// A loss that isn't the sum of its rows' losses (Pass::rows_to_loss) weighs the gradients of rows by all of their
+// losses. So all losses come first, and then the gradients, for which the logits of several chunks are computed again.
+//
 // Small chunks read the weight, and write its gradient, more often: each product makes as many FLOPs per element of the
 // weight as it has rows, times two. On one core of a CPU, 256 rows of 512 to 32,128 values in fp32 are as fast as 512,
 // 128 are 5 to 14 % slower, 32 are 50 to 60 % (tools/bench/head_loss.cpp). An H100 reaches its FLOP/s in bf16 from 300
@@ -56,6 +59,7 @@ struct State {
   Storage storage;
   int64_t most_rows;        // of a chunk
   bool of_rows, of_weight;  // which gradients are wanted
+  RowsToLoss rows_to_loss;
 };
 
 class Chunks {
@@ -66,38 +70,58 @@ class Chunks {
     if (state.of_weight && rows_ == 0) weight_grad = at::zeros_like(weight);
   }
 
-  /// The losses of all rows, [U] fp64.
+  /// The loss of all rows, a scalar fp64.
   at::Tensor run() {
     const int64_t size = rows_of_chunk(rows_, state_.most_rows);
+    const bool wanted = state_.of_rows || state_.of_weight, at_once = wanted && !state_.rows_to_loss;
     const at::Tensor losses = at::empty({rows_}, x_.options().dtype(at::kDouble)),
+                     log_sums = at::empty({rows_}, x_.options().dtype(at::kFloat)),
                      buffer = at::empty({size, weight_.size(0)}, x_.options());
-    for (int64_t first = 0; first < rows_; first += size) {
-      const int64_t count = std::min(size, rows_ - first);
-      losses.narrow(0, first, count).copy_(run_chunk(first, count, buffer.narrow(0, 0, count)));
-    }
-    return losses;
+    const auto for_each_chunk = [&](const auto& work) {
+      for (int64_t first = 0; first < rows_; first += size) {
+        const int64_t count = std::min(size, rows_ - first);
+        work(first, count, buffer.narrow(0, 0, count));
+      }
+    };
+    for_each_chunk([&](int64_t first, int64_t count, const at::Tensor& logits) {
+      compute_logits(first, count, logits);
+      const auto [loss, log_sum] = row_losses(logits, targets_.rows(first, count));
+      losses.narrow(0, first, count).copy_(loss);
+      if (at_once)
+        add_gradients(first, count, logits, log_sum);
+      else
+        log_sums.narrow(0, first, count).copy_(log_sum);
+    });
+    const LossOfRows loss = loss_of_rows(state_.rows_to_loss, losses);
+    weights_ = loss.weights;
+    if (wanted && !at_once)
+      for_each_chunk([&](int64_t first, int64_t count, const at::Tensor& logits) {
+        if (size < rows_) compute_logits(first, count, logits);
+        add_gradients(first, count, logits, log_sums.narrow(0, first, count));
+      });
+    return loss.sum;
   }
 
   at::Tensor x_grad;       // [U, D]
   at::Tensor weight_grad;  // [V, D]
 
  private:
-  at::Tensor run_chunk(int64_t first, int64_t count, at::Tensor logits) {
-    const at::Tensor x = x_.narrow(0, first, count);
-    const Targets targets = targets_.rows(first, count);
+  void compute_logits(int64_t first, int64_t count, at::Tensor logits) const {
+    at::mm_out(logits, x_.narrow(0, first, count), weight_.t());
+    if (state_.soft_cap > 0) soft_cap_(logits, state_.soft_cap);
+  }
+
+  void add_gradients(int64_t first, int64_t count, const at::Tensor& logits, const at::Tensor& log_sum) {
     const bool capped = state_.soft_cap > 0;
-    at::mm_out(logits, x, weight_.t());
-    if (capped) soft_cap_(logits, state_.soft_cap);
-    const auto [losses, log_sum] = row_losses(logits, targets);
-    if (!state_.of_rows && !state_.of_weight) return losses;
-    const at::Tensor slopes = row_slopes(logits, targets, log_sum, state_.factor, /*in_place=*/!capped);
+    const at::Tensor slopes =
+        row_slopes(logits, targets_.rows(first, count), log_sum, state_.factor, /*in_place=*/!capped);
+    if (weights_.defined()) slopes.mul_(weights_.narrow(0, first, count).unsqueeze(1));
     if (capped) soft_cap_backward_(slopes, logits, state_.soft_cap);
     if (state_.of_rows) {
       at::Tensor to = x_grad.narrow(0, first, count);
       at::mm_out(to, slopes, weight_);
     }
-    if (state_.of_weight) add_to_weight_grad(slopes, x);
-    return losses;
+    if (state_.of_weight) add_to_weight_grad(slopes, x_.narrow(0, first, count));
   }
 
   /// The sum over chunks is in fp32.
@@ -115,6 +139,7 @@ class Chunks {
   const at::Tensor &x_, &weight_;
   const Targets& targets_;
   const State& state_;
+  at::Tensor weights_;  // of the rows' gradients, [U]; undefined: 1
   int64_t rows_;
 };
 
@@ -124,12 +149,12 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
                             const Targets& targets, const State& state) {
     const at::Tensor x = given.contiguous(), weight = state.storage.decode(value, x.scalar_type());
     Chunks chunks(x, weight, targets, state);
-    const at::Tensor losses = chunks.run();
+    const at::Tensor loss = chunks.run();
     ctx->save_for_backward({chunks.x_grad, chunks.weight_grad});
     ctx->saved_data["weight dtype"] = value.scalar_type();
     ctx->saved_data["rows"] = x.size(0);
     keep(ctx, state);
-    return losses.sum().to(at::kFloat);
+    return loss.to(at::kFloat);
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
@@ -193,7 +218,7 @@ at::Tensor linear_cross_entropy_sum(Linear& head, const Rows& given, const at::T
   if (!runs_in_chunks(head)) {
     const at::Tensor logits = head(given, given_pass).x;
     return cross_entropy_sum(options.soft_cap > 0 ? soft_cap(logits, options.soft_cap) : logits, given_labels,
-                             given_pass.label_smoothing, options.shared);
+                             given_pass.label_smoothing, options.shared, given_pass.rows_to_loss);
   }
   Rows x = given;
   at::Tensor labels = given_labels;
@@ -216,7 +241,8 @@ at::Tensor linear_cross_entropy_sum(Linear& head, const Rows& given, const at::T
                  .storage = weight->storage,
                  .most_rows = options.rows_of_chunk > 0 ? options.rows_of_chunk : most_rows(rows, targets.vocabulary),
                  .of_rows = of_rows,
-                 .of_weight = of_weight};
+                 .of_weight = of_weight,
+                 .rows_to_loss = p.rows_to_loss};
              return RowsList{Rows{LinearCrossEntropy::apply(rows, weight->value, targets, state)}};
            })[0]
       .x;

@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "models/nn/dropout.h"
+#include "models/nn/preference_loss.h"
 #include "models/nn/rows.h"
 
 namespace trainer::nn {
@@ -32,6 +33,9 @@ struct Pass {
   bool training = false;                 // dropout is drawn
   uint64_t seed = 0;                     // of the run
   double label_smoothing = 0;            // weight of the uniform distribution in the target
+  PreferenceOptions preference{};        // for batches of pairs, instead of label_smoothing
+  std::shared_ptr<RewardSums> rewards;   // of pairs; null: nobody asks for them
+  RowsToLoss rows_to_loss{};             // set by models for the head's loss
   float loss_grad = 1;                   // the gradient that backward will give a sum of losses, as far as is known
   at::Tensor device_loss_grad;           // its value in a graph, fp32 on the device; undefined: loss_grad
   at::ScalarType compute = at::kFloat;   // dtype of linear layers and of the activations between them
