@@ -109,8 +109,16 @@ void Trainer::describe_start(metrics::StartFacts& facts) const {
   facts.global_batch = progress_.global_batch;
 }
 
+bool Trainer::is_finished() const {
+  return progress_.step >= total_steps_ || early_stopping_.stops();
+}
+
+void Trainer::report_configuration(const std::string& yaml) {
+  if (reporter_ && !is_finished()) reporter_->report_configuration(yaml);
+}
+
 void Trainer::report_start(metrics::StartRecord record) {
-  if (!reporter_) return;
+  if (!reporter_ || is_finished()) return;
   constexpr int64_t kMostSamples = 10'000;  // a corpus is read for it
   record.step = progress_.step;
   record.ranks = model_->comm().size();
@@ -215,7 +223,7 @@ Ending Trainer::run_updates(std::optional<int64_t> last_step) {
   saver_.prepare(*optimizer_);
   first_step_ = progress_.step;
   if (config_.evaluation.eval_on_start && progress_.step == 0 && !validation().empty()) evaluate(false);
-  while (progress_.step < total_steps_ && !early_stopping_.stops()) {
+  while (!is_finished()) {
     const StepResult result = timed_step();
     log_step(result);
     measure_peak_when_due();

@@ -55,9 +55,7 @@ class Trainer {
   /// On rank 0: writes the start to metrics.jsonl. `record` has what is known of the model.
   void report_start(metrics::StartRecord record);
   /// For TensorBoard: the resolved configuration.
-  void report_configuration(const std::string& yaml) {
-    if (reporter_) reporter_->report_configuration(yaml);
-  }
+  void report_configuration(const std::string& yaml);
 
   /// Collective. Trains, evaluates, saves. With `last_step`, a replay: ends after that update and its checkpoint.
   Ending run(std::optional<int64_t> last_step = {});
@@ -104,6 +102,8 @@ class Trainer {
   void shrink_or_grow_loss_scale(bool overflow);
   /// Applies the update to the weights if it is `good`; otherwise drops its gradients.
   void make_update(bool good, double learning_rate);
+  /// Whether no update is left. A run that is started again after its end leaves its files as they are.
+  bool is_finished() const;
   /// One update, timed.
   StepResult timed_step();
   void log_step(const StepResult& result);

@@ -3,9 +3,9 @@
 
 #include <torch/csrc/autograd/grad_mode.h>
 
+#include "engine/base/files.h"
 #include "engine/base/listed.h"
 #include "engine/base/metrics.h"
-#include "engine/base/screen.h"
 #include "engine/evaluation/evaluate.h"
 #include "engine/report/confusion.h"
 #include "engine/train/build.h"
@@ -67,7 +67,10 @@ train::Ending evaluate(Rank& rank, const EvaluationOutput& output) {
   if (rank.comm->rank() != 0) return train::Ending::kDone;
   if (!output.predictions.empty()) evaluation::write_predictions(output.predictions, result.predictions);
   const auto confusion = model->model().classifies() ? confusion_of(result, inputs.datasets.labels) : report::Confusion();
-  screen::print("{}", (output.json ? json_text : table)(output.model, request.samples.size(), result, confusion));
+  // Not through screen::print(), which drops what can't be written: here it is what the command is for.
+  write_all(STDOUT_FILENO,
+            (output.json ? json_text : table)(output.model, request.samples.size(), result, confusion),
+            "standard output");
   return train::Ending::kDone;
 }
 

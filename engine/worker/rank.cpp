@@ -92,7 +92,9 @@ train::Ending run(Rank& rank, const std::shared_ptr<RankBoard>& board, const Ran
   if (sees_output()) train::start_of(config);
   rank.report(-1, "connecting to the other ranks");
   rank.fault = dist::fault_from_environment();
-  rank.comm = meet_watched(rank.link, board, config, rank.fault);
+  // Destroyed before a failure is reported, too, which aborts it.
+  const auto comm = meet_watched(rank.link, board, config, rank.fault);
+  rank.comm = comm.get();
   rank.comm->barrier();  // every rank has read its inputs: from here on the run writes to the output folder
   if (std::getenv(kAddressVariable) != nullptr)
     train::check_same_inputs(rank.plan, rank.setup, *rank.comm);  // several machines
@@ -105,7 +107,6 @@ train::Ending run(Rank& rank, const std::shared_ptr<RankBoard>& board, const Ran
     if (number == 0 && !warning.empty()) log::warning("{}", warning);
   const train::Ending ending = work(rank);
   rank.comm->barrier();
-  rank.comm.reset();
   return ending;
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 
 #include "engine/base/link.h"
@@ -18,7 +17,7 @@ struct Rank {
   Link& link;
   config::Plan plan{};
   train::Setup setup{};
-  std::unique_ptr<dist::Comm> comm{};
+  dist::Comm* comm = nullptr;
   std::optional<dist::Fault> fault{};  // a requested one
   train::Trainer::Report report{};
 };

@@ -75,15 +75,20 @@ int status_without_reader(const F& act) {
   return status;
 }
 
-TEST(Screen, AClosedReaderEndsOnlyProcessesThatDoNotOutliveIt) {
-  const int outlived = status_without_reader([] {
-    screen::outlive();
+TEST(Screen, AClosedReaderReplacesNoExitCode) {
+  const auto report = [] {
     screen::error("lost");
     log::warning("lost");
+  };
+  const int outlived = status_without_reader([&] {
+    screen::outlive();
+    report();
   });
   EXPECT_TRUE(WIFEXITED(outlived) && WEXITSTATUS(outlived) == 7) << outlived;
-  const int ended = status_without_reader([] { screen::error("lost"); });
-  EXPECT_TRUE(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGPIPE) << ended;
+  const int reported = status_without_reader(report);
+  EXPECT_TRUE(WIFEXITED(reported) && WEXITSTATUS(reported) == 7) << reported;
+  const int printed = status_without_reader([] { std::fputs("lost", stderr); });
+  EXPECT_TRUE(WIFSIGNALED(printed) && WTERMSIG(printed) == SIGPIPE) << printed;
 }
 
 /// A pipe and a terminal without a reader.

@@ -64,6 +64,8 @@ class LostOutput(EndToEnd):
                         found, _, said = run(words, self.folder, stream, how)
                         lost = stream == 1 and out != ""
                         wanted = {code} if not lost else {-signal.SIGPIPE} if how == UNREAD else {code or 4, 4}
+                        if lost and words[0] == "eval":
+                            wanted = {4}  # a rank prints it, and ranks outlive SIGPIPE
                         self.assertIn(found, wanted, said)
                         self.assertNotEqual(found, 1)
                         tried += 1

@@ -299,15 +299,9 @@ TEST(JsonTokenizer, FindsWhatBeginsFarInTheText) {
 
 TEST(JsonTokenizer, RefusesANormalizerThatGrowsWithoutEnd) {
   json root = read_golden("gpt2");
-  const auto replace = [](const std::string& content) -> json {
-    return {{"type", "Replace"}, {"pattern", {{"Regex", "."}}}, {"content", content}};
-  };
-  const json decompose = {{"type", "NFKD"}};
-  const json prepend = {{"type", "Prepend"}, {"prepend", std::string(1 << 20, 'x')}};
-  std::vector<json> ligatures;
-  for (int i = 0; i < 4; ++i) ligatures.insert(ligatures.end(), {replace("\ufdfa\ufdfa"), decompose});
-  for (const std::vector<json>& chain :
-       {std::vector<json>(7, replace(std::string(20, 'x'))), std::vector<json>(64, prepend), ligatures}) {
+  const json replace = {{"type", "Replace"}, {"pattern", {{"Regex", "."}}}, {"content", std::string(20, 'x')}};
+  const json prepend = {{"type", "Prepend"}, {"prepend", std::string(2 << 20, 'x')}};
+  for (const std::vector<json>& chain : {std::vector<json>(7, replace), std::vector<json>{prepend}}) {
     root["normalizer"] = {{"type", "Sequence"}, {"normalizers", chain}};
     try {
       make(root)->encode("hello");

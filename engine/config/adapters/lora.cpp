@@ -26,7 +26,7 @@ Entries lora_options() {
       option("target_modules", &C::target_modules)
           .help("Layers that get an adapter: a list of names, a regular expression for whole names, or all-linear. "
                 "Empty: the defaults of the model type.")
-          .ask("Which layers get an adapter, separated by commas? (empty: the defaults)"),
+          .ask("Which layers get an adapter? (empty: the defaults)"),
       option("exclude_modules", &C::exclude_modules).help("Layers that get no adapter."),
       option("bias", &C::bias).help("Which biases are trained."),
       option("use_rslora", &C::use_rslora).help("Scales by lora_alpha / sqrt(r)."),

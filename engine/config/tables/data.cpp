@@ -34,7 +34,7 @@ const Entries& source_table() {
           .when("data.train.format is delimited", delimited),
       option("columns", &C::columns)
           .help("Column names of a file without a header. Default for delimited files: source and target.")
-          .ask("What are the names of the columns, separated by commas? (empty: the file's own)"),
+          .ask("What are the names of the columns? (empty: the file's)"),
       option("encoding", &C::encoding).help("Text encoding of the files.").one_of({"utf-8", "latin-1"}),
       option("on_bad_sample", &C::on_bad_sample)
           .help("What to do with an unusable record: error stops and reports file and line; skip drops it and reports "

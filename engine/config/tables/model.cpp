@@ -28,7 +28,7 @@ const Entries& tokenizer_table() {
       option("path", &C::path)
           .help("Folder with a tokenizer's files, one of these files, or a Hub name as for model.path. Empty: "
                 "model.path.")
-          .ask("Where is its tokenizer? (a folder or spiece.model; `trainer tokenize train` trains one on text)")
+          .ask("Where is its tokenizer? (`trainer tokenize train` trains one on text)")
           .path_or_hub_name());
   return entries;
 }
