@@ -31,7 +31,8 @@ TEST_F(Program, HelpAndVersion) {
   for (const char* const sub : {"checkpoint list", "checkpoint verify", "checkpoint export", "checkpoint now",
                                 "checkpoint prune"})
     names.emplace_back(sub);
-  std::erase_if(names, [](const std::string& name) { return name == "tokenize" || name == "cache"; });  // trainer-prepare's
+  // The process becomes trainer-prepare for these two.
+  std::erase_if(names, [](const std::string& name) { return name == "tokenize" || name == "cache"; });
   for (const std::string& command : names) {
     std::istringstream rows(run(command + " --help").out);
     for (std::string row; std::getline(rows, row);) EXPECT_LE(display_width(row), 80U) << command << ": " << row;
