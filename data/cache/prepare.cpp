@@ -15,6 +15,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/log.h"
+#include "engine/base/user_cache.h"
 #include "engine/config/tables.h"
 
 namespace trainer::data {
@@ -157,11 +158,8 @@ std::shared_ptr<const TokenCache> open_store(const fs::path& folder) {
 
 fs::path cache_folder(const config::DataConfig& config) {
   if (!config.cache_dir.empty()) return config.cache_dir;
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && *cache == '/') return fs::path(cache) / "trainer" / "data";
-  const char* const home = std::getenv("HOME");
-  if (home != nullptr && *home == '/') return fs::path(home) / ".cache" / "trainer" / "data";
-  return folder_without_home();
+  const fs::path cache = user_cache();
+  return cache.empty() ? folder_without_home() : cache / "data";
 }
 
 std::shared_ptr<const TokenCache> prepare(const PrepareRequest& request, const Tokenizer& tokenizer) {

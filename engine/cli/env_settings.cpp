@@ -13,10 +13,10 @@
 #include "engine/base/beside_program.h"
 #include "engine/base/errors.h"
 #include "engine/base/human.h"
+#include "engine/base/user_cache.h"
 #include "engine/cli/env_facts.h"
 #include "engine/cli/env_privacy.h"
 #include "engine/cli/program.h"
-#include "engine/config/machine/environment.h"
 #include "engine/config/machine/hub_folder.h"
 #include "engine/config/machine/started_rank.h"
 #include "engine/config/plan/files.h"
@@ -136,12 +136,6 @@ Fact cache_fact(const std::string& name, const fs::path& folder) {
   return {name, value, text};
 }
 
-fs::path own_cache() {
-  const std::string cache = config::environment_value("XDG_CACHE_HOME"), home = config::environment_value("HOME");
-  if (cache.starts_with('/')) return fs::path(cache) / "trainer";
-  return home.starts_with('/') ? fs::path(home) / ".cache/trainer" : fs::path();
-}
-
 }  // namespace
 
 FactSection program_facts() {
@@ -190,7 +184,7 @@ FactSection configuration_facts() {
 }
 
 FactSection cache_facts() {
-  return {"Caches", {cache_fact("trainer", own_cache()), cache_fact("Hugging Face Hub", config::hub_cache())}};
+  return {"Caches", {cache_fact("trainer", user_cache()), cache_fact("Hugging Face Hub", config::hub_cache())}};
 }
 
 std::vector<FactSection> all_facts() {

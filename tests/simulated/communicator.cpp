@@ -60,7 +60,8 @@ Communicator::WorkPtr Communicator::_reduce_scatter_base(at::Tensor& shard, at::
   });
 }
 
-/// With TRAINER_SIMULATED_ENDS, the name of a folder, a rank adds a line there when it is told of a communicator's end.
+/// With TRAINER_SIMULATED_ENDS, the name of a folder, a rank adds a line there when a communicator is shut down or
+/// aborted.
 void Communicator::note_end(const char* how) const {
   const char* const folder = std::getenv("TRAINER_SIMULATED_ENDS");
   if (folder == nullptr) return;

@@ -1,6 +1,5 @@
 #include "engine/train/profile/known_peak.h"
 
-#include <cstdlib>
 #include <filesystem>
 
 #include <ATen/Parallel.h>
@@ -10,6 +9,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/host_name.h"
+#include "engine/base/user_cache.h"
 #include "engine/dist/accelerator.h"
 #include "engine/train/parallelism.h"
 
@@ -21,11 +21,8 @@ constexpr int64_t kMostBytes = 1 << 16;
 
 /// "" without a home folder.
 fs::path cache_file() {
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  const char* const home = std::getenv("HOME");
-  const char* const name = "trainer/matmul_peak.json";
-  if (cache != nullptr && *cache == '/') return fs::path(cache) / name;
-  return home != nullptr && *home == '/' ? fs::path(home) / ".cache" / name : fs::path();
+  const fs::path cache = user_cache();
+  return cache.empty() ? cache : cache / "matmul_peak.json";
 }
 
 nlohmann::json read_peaks(const fs::path& file) {
