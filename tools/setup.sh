@@ -16,6 +16,7 @@ packages=(
   libcurl4-openssl-dev # for logging.report_to: [mlflow]; optional
   libopenmpi-dev openmpi-bin # for training.ddp_backend: mpi; optional
   libgtest-dev libgmock-dev
+  spin # explores the models in tests/formal
 )
 peers=
 while [ "${1:-}" = --packaging ] || [ "${1:-}" = --peers ]; do

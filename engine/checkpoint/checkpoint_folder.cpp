@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "engine/base/crc32c.h"
 #include "engine/base/errors.h"
 #include "engine/base/file_operations.h"
 #include "engine/base/files.h"
@@ -72,10 +73,12 @@ fs::path checkpoint_path(const fs::path& output_dir, int64_t step) {
   return output_dir / (std::string(kPrefix) + std::to_string(step));
 }
 
-fs::path partial_path(const fs::path& output_dir, int64_t step) {
+fs::path partial_path(const fs::path& output_dir, int64_t step, const std::string& owner) {
   const char* const attempt = std::getenv(kAttemptIdVariable);
-  return output_dir / fmt::format("{}{}{}{}.partial", kPartialPrefix, step, attempt != nullptr ? "." : "",
-                                  attempt != nullptr ? attempt : "");
+  const std::string life = attempt != nullptr ? attempt
+                           : owner.empty()    ? ""
+                                              : fmt::format("{:08x}", crc32c(owner.data(), owner.size()));
+  return output_dir / fmt::format("{}{}{}{}.partial", kPartialPrefix, step, life.empty() ? "" : ".", life);
 }
 
 std::vector<Found> find_checkpoints(const fs::path& output_dir) {

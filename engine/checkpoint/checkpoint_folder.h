@@ -20,9 +20,11 @@ struct Found {
 
 /// output_dir/checkpoint-<step>.
 std::filesystem::path checkpoint_path(const std::filesystem::path& output_dir, int64_t step);
-/// The folder it is written to before it is published. On several machines its name contains the attempt, so that ranks
-/// of an earlier attempt that a lost machine may still run don't write into it.
-std::filesystem::path partial_path(const std::filesystem::path& output_dir, int64_t step);
+/// The folder it is written to before it is published. Its name contains the attempt, on several machines, or else a
+/// digest of the folder's `owner`, so that ranks of an earlier life, which a paused machine may still run, don't write
+/// into it.
+std::filesystem::path partial_path(const std::filesystem::path& output_dir, int64_t step,
+                                   const std::string& owner = "");
 
 /// Published checkpoints, oldest first.
 std::vector<Found> find_checkpoints(const std::filesystem::path& output_dir);

@@ -61,11 +61,6 @@ void Saver::remove_unfinished() const {
   remove_partial(options_.output_dir);
 }
 
-void Saver::prepare(const RunState& state) {
-  if (comm_.rank() == 0) remove_unfinished();
-  take_memory(state);
-}
-
 void Saver::take_memory(const RunState& state) {
   if (!options_.async || buffer_.defined()) return;
   buffer_ = at::empty({Snapshot(live_tensors(state), comm_.rank(), comm_.size()).bytes()}, at::kByte);
@@ -80,7 +75,7 @@ void Saver::begin(Manifest about, const RunState& state, Also also) {
   about_.world_size = comm_.size();
   about_.optimizer = state.optimizer.name();
   about_.progress.optimizer_steps = state.optimizer.steps();
-  partial_ = partial_path(options_.output_dir, about_.progress.step);
+  partial_ = partial_path(options_.output_dir, about_.progress.step, owner_.name());
   file_operations::begin_save(about_.progress.step);
   const std::string problem = comm_.rank() != 0 ? "" : problem_of([this] {
     remove_unfinished();
@@ -136,6 +131,10 @@ Saver::Report Saver::publish() {
   const std::string trouble = problem_of([&] {
     owner_.require();
     link_latest(options_.output_dir, final);
+    // Paused just before, this process has linked its checkpoint after a newer one of another owner.
+    if (const auto newest = newest_checkpoint(options_.output_dir); newest && !owner_.taken_over().empty())
+      link_latest(options_.output_dir, newest->folder);
+    owner_.require();
     rotate(options_.output_dir, options_.keep, about_.progress.step);
   });
   // The checkpoint is published, so the run doesn't need to stop.
@@ -167,7 +166,7 @@ void Saver::write_manifest(const Manifest& manifest, const fs::path& folder) con
 
 void Saver::replace_manifest(const Manifest& manifest, const fs::path& folder) const {
   if (!options_.key || !is_signed(folder)) return publish_file(folder / kManifestFile, to_json(manifest));
-  const fs::path next = partial_path(options_.output_dir, manifest.progress.step);
+  const fs::path next = partial_path(options_.output_dir, manifest.progress.step, owner_.name());
   try {
     if (file_operations::make_folder(next) != 0) throw machine_error("create", next, errno);
     for (const StoredFile& file : manifest.files)
@@ -221,7 +220,7 @@ void Saver::finish() {
 
 void Saver::fail(const std::string& problem) {
   phase_ = Phase::kIdle;
-  if (comm_.rank() == 0) problem_of([this] { remove_unfinished(); });
+  if (comm_.rank() == 0) file_operations::remove_tree(partial_);  // no one else's, whoever has the folder now
   throw MachineError("{}", problem);
 }
 

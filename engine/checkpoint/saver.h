@@ -29,7 +29,8 @@ namespace trainer::checkpoint {
 //
 // A process that was paused for long (its machine was suspended or disconnected) may find that another attempt, or
 // another run, owns the folder. Rank 0 therefore checks the owner before it changes anything in the folder, and a new
-// attempt begins by removing unfinished saves, so a folder that was about to be published is gone.
+// attempt begins by removing unfinished saves, so a folder that was about to be published is gone (Note [Pause points],
+// tests/checkpoint/pause_test.cpp).
 //
 // A signature (signature.h) is made by rank 0 when it publishes, from the checksums in the manifest, which are SHA-256
 // then: signing reads nothing again. Adding metrics to the manifest later replaces the whole folder by one with links
@@ -56,12 +57,14 @@ class Saver {
   /// Waits for this rank's work; a save that isn't published by then is lost.
   ~Saver();
 
-  /// Before the first update. Removes unfinished saves of earlier attempts and allocates the memory for copies, so that
-  /// the first save doesn't have to. Errors: PeerError on rank 0 when another launcher has taken the folder.
-  void prepare(const RunState& state);
+  /// On rank 0, before any rank looks for a checkpoint: a paused process of an earlier attempt can't publish one
+  /// afterwards. Errors: PeerError when another launcher has taken the folder.
+  void remove_unfinished() const;
+  /// Before the first update. Allocates the memory for copies, so that the first save doesn't have to.
+  void prepare(const RunState& state) { take_memory(state); }
 
   /// Collective. Begins a save after waiting for a previous one. Errors: MachineError, on all ranks alike; the save
-  /// then leaves no trace in the folder. PeerError as prepare().
+  /// then leaves no trace in the folder. PeerError as remove_unfinished().
   void begin(Manifest about, const RunState& state, Also also);
   /// The key that signs; null: none, or on another rank.
   const SigningKey* key() const { return options_.key ? &*options_.key : nullptr; }
@@ -93,7 +96,6 @@ class Saver {
   void replace_manifest(const Manifest& manifest, const std::filesystem::path& folder) const;
   void fail(const std::string& problem);
   void take_memory(const RunState& state);
-  void remove_unfinished() const;
 
   const Options options_;
   const FolderOwner owner_;

@@ -23,7 +23,9 @@ class RunSaver {
   RunSaver(const config::Plan& plan, const prepare::Inputs& inputs, const config::LoraConfig& lora,
            parallel::ParallelModel& model, checkpoint::FolderAccess access, AtEnd at_end = {});
 
-  /// Before the first update, after resuming. Errors: those of checkpoint::Saver::prepare().
+  /// On rank 0, before resuming. Errors: those of checkpoint::Saver::remove_unfinished().
+  void remove_unfinished() const { saver_.remove_unfinished(); }
+  /// Before the first update.
   void prepare(optim::Optimizer& optimizer) { saver_.prepare({model_, optimizer}); }
   /// The run was resumed from a checkpoint of this step.
   void resumed_at(int64_t step) { last_saved_ = step; }

@@ -135,6 +135,7 @@ void Trainer::report_start(metrics::StartRecord record) {
 }
 
 void Trainer::resume() {
+  if (is_rank_zero()) saver_.remove_unfinished();
   const Start start = agreed_start(config_, model_->comm());
   progress_.global_batch = chosen_global_batch(0);
   if (start == Start::kFromScratch) return;

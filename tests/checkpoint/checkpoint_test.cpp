@@ -634,7 +634,8 @@ TEST_F(TakenOver, DoesNotPublishASaveInProgress) {
 TEST_F(TakenOver, AFailedSaveLeavesTheOtherProcesssSaveAlone) {
   begin(6);
   while (!saver_->ready()) std::this_thread::yield();
-  fs::remove_all(checkpoint::partial_path(folder_.path(), 6));  // as the other process does when it starts
+  // As the other process does when it starts:
+  for (const fs::path& unfinished : checkpoint::find_unfinished(folder_.path())) fs::remove_all(unfinished);
   take_over();
   EXPECT_THROW(saver_->finish(), MachineError);
   expect_untouched();
@@ -645,7 +646,7 @@ TEST_F(TakenOver, TheOtherProcessRemovesUnpublishedSaves) {
   while (!saver_->ready()) std::this_thread::yield();
   sign("process 1 on another");
   checkpoint::Saver other({.output_dir = folder_.path()}, *comm_);
-  other.prepare(run_.state());
+  other.remove_unfinished();
   EXPECT_TRUE(checkpoint::find_unfinished(folder_.path()).empty());
   EXPECT_THROW(saver_->finish(), MachineError);
   EXPECT_EQ(checkpoint::newest_checkpoint(folder_.path())->step, 3);

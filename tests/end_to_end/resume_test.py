@@ -22,7 +22,7 @@ def after_step(step):
 
 def while_saving(step):
     """The step's checkpoint is being written, or has just been published."""
-    return lambda output: (output / f".checkpoint-{step}.partial").exists() or (output / f"checkpoint-{step}").exists()
+    return lambda output: any(output.glob(f".checkpoint-{step}.*partial")) or (output / f"checkpoint-{step}").exists()
 
 
 def while_exporting(name):
