@@ -41,6 +41,7 @@ ShardedUnits::ShardedUnits(const std::vector<UnitPlan>& plans, const StageHolder
     units_.back()->load(source);
     shares_memory_ = shares_memory_ || units_.back()->shares_memory();
   }
+  if (shares_memory_) comm_.barrier();
   root_ = units_.back().get();
   for (const auto& unit : units_) unit->when_reducing([this](ShardedUnit& begun) { finish_reduction_before(begun); });
   for (size_t i = 0; i <= root; ++i) {
@@ -144,8 +145,8 @@ void ShardedUnits::free_used(size_t index) {
 }
 
 // Note [Barriers around shared weights]
-// If ranks read each other's shards in place, all updates must be written before any rank reads them, and all ranks
-// must have read them before any rank writes the next update.
+// If ranks read each other's shards in place, all must be loaded, and all updates written, before any rank reads them, and
+// all ranks must have read them before any rank writes the next update.
 void ShardedUnits::begin() {
   if (shares_memory_) comm_.barrier();
   root_->wait_gathered();

@@ -1,16 +1,33 @@
 #include "engine/train/device_layers.h"
 
+#include <atomic>
+
+#include "engine/train/dry_kernels.h"
 #include "models/nn/device/attention_choice.h"
 #include "models/nn/device/device_kernels.h"
 #include "models/nn/device/norms.h"
 
 namespace trainer::train {
+namespace {
+
+std::atomic<bool> has_kernels_in_dry_runs{true};
+
+}  // namespace
 
 void use_layers_of(const dist::Accelerator& accelerator, c10::Device device) {
   nn::use_device_kernels(device.type(), accelerator.kernels());
+  set_kernels_in_dry_runs(accelerator.kernels() != nullptr);
   nn::use_fused_attention(device.type(), {accelerator.has_flash_attention(device.index()),
                                           accelerator.has_efficient_attention(device.index())});
   nn::use_fused_norms(device.type(), accelerator.has_fused_norms());
+}
+
+const nn::DeviceKernels* kernels_of_dry_runs() {
+  return has_kernels_in_dry_runs ? &dry_kernels() : nullptr;
+}
+
+void set_kernels_in_dry_runs(bool has_kernels) {
+  has_kernels_in_dry_runs = has_kernels;
 }
 
 }  // namespace trainer::train

@@ -10,4 +10,9 @@ namespace trainer::train {
 /// that `device` has. Not for use while layers run.
 void use_layers_of(const dist::Accelerator& accelerator, c10::Device device);
 
+/// The kernels of dry runs that stand for a device; null: it has none. Like every CUDA build, it has them, unless the
+/// accelerator that this process uses doesn't.
+const nn::DeviceKernels* kernels_of_dry_runs();
+void set_kernels_in_dry_runs(bool has_kernels);
+
 }  // namespace trainer::train

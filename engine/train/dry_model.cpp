@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 
+#include "engine/train/device_layers.h"
 #include "engine/train/parallelism.h"
 
 namespace trainer::train {
@@ -25,7 +26,7 @@ DryModel::DryModel(const config::Plan& given, Blueprint blueprint, dist::Transpo
   config::Plan plan = given;
   if (!dist::on_devices(transport))
     plan.config.fsdp_config.offload_params = plan.config.training.activation_offloading = false;
-  if (dist::on_devices(transport)) device_.emplace();
+  if (dist::on_devices(transport)) device_.emplace(kernels_of_dry_runs());
   if (plan.config.deterministic) own_masks_.emplace();
   blueprint_.sources.push_back(std::make_unique<DrySource>(blueprint_.source()));
   const int64_t ranks = plan.world_size(), first_rank = stage * ranks / degrees_of(plan).pipeline;

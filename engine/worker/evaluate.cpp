@@ -58,7 +58,6 @@ train::Ending evaluate(Rank& rank, const EvaluationOutput& output) {
   rank.report(-1, "loading the weights");
   for (const nn::ParameterPtr& p : rank.setup.blueprint.model->all_parameters()) p->trainable = false;
   const auto model = train::make_parallel(rank.plan, rank.setup.blueprint, *rank.comm);
-  rank.comm->barrier();  // ranks of a machine read each other's shards in place: every rank must have loaded its own
   const bool generates = config.evaluation.generate || !output.predictions.empty();
   const auto request = train::evaluation_request(config, inputs, generates, [&](const std::string& activity) {
     rank.report(-1, activity.empty() ? "evaluating" : activity.c_str());

@@ -9,6 +9,7 @@
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "models/nn/device/layout_tensors.h"
 #include "models/nn/saved.h"
 
 namespace trainer::nn {
@@ -54,9 +55,12 @@ at::Tensor numbers(const std::vector<int64_t>& values) {
   return tensor;
 }
 
-/// The rows of `from` at the indices `numbers`, which are moved to its device.
+/// The rows of `from` at the indices `numbers`, which are sent to its device at the first call.
 at::Tensor picked(const at::Tensor& from, at::Tensor& numbers) {
-  if (numbers.device() != from.device()) numbers = numbers.to(from.device());
+  if (numbers.device() != from.device()) {
+    const at::Tensor pinned = device::host_memory(numbers.sizes(), at::kLong, from.device());
+    numbers = device::sent(pinned.copy_(numbers), from.device());
+  }
   return at::index_select(from, 0, numbers);
 }
 

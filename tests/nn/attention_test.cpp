@@ -1,5 +1,6 @@
 #include "models/nn/attention.h"
 
+#include <functional>
 #include <limits>
 
 #include <ATen/Parallel.h>
@@ -19,6 +20,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "models/nn/reference/attention.h"
 #include "tests/nn/reference.h"
 
 namespace trainer::testing {
@@ -68,7 +70,9 @@ at::Tensor plain(const Case& c, const at::Tensor& q, const at::Tensor& k, const 
   return samples.empty() ? q * 0 + (k.sum() + v.sum() + (bias.defined() ? bias.sum() : k.sum())) * 0 : at::cat(samples);
 }
 
-void check(const Case& c, at::ScalarType dtype) {
+using Attention = std::function<decltype(nn::packed_attention)>;
+
+void check(const Case& c, at::ScalarType dtype, const Attention& attention = nn::packed_attention) {
   const int64_t width = c.options.heads * c.head_width, kv_width = c.kv_heads() * c.head_width;
   std::vector<at::Tensor> inputs{random_tensor({c.queries->tokens(), width}, 1, dtype),
                                  random_tensor({c.keys->tokens(), kv_width}, 2, dtype),
@@ -80,7 +84,7 @@ void check(const Case& c, at::ScalarType dtype) {
   }
   const auto bias = [&](const auto& in) { return in.size() > 3 ? in[3] : at::Tensor(); };
   expect_same(
-      [&](const auto& in) { return nn::packed_attention(in[0], in[1], in[2], bias(in), c.queries, c.keys, c.options); },
+      [&](const auto& in) { return attention(in[0], in[1], in[2], bias(in), c.queries, c.keys, c.options); },
       [&](const auto& in) { return plain(c, in[0], in[1], in[2], bias(in)); }, inputs, tolerance_of(dtype), c.name);
 }
 
@@ -131,6 +135,12 @@ TEST(PackedAttention, MatchesTheReference) {
 
 TEST(PackedAttention, MatchesTheReferenceInBf16) {
   for (const Case& c : all_cases()) check(c, at::kBFloat16);
+}
+
+TEST(PackedAttention, TheReferenceLayerOfOneKeyHeadAtATimeToo) {
+  const auto of_one = [](const auto&... in) { return nn::reference::packed_attention(in..., /*most_scores=*/1); };
+  for (const Case& c : all_cases())
+    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) check(c, dtype, of_one);
 }
 
 TEST(PackedAttention, SamplesAttendOnlyToThemselves) {

@@ -4,16 +4,21 @@
 #include <cstdlib>
 #include <numeric>
 
+#include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
 #include "engine/dist/device_comm.h"
 #include "engine/dist/memory.h"
 #include "engine/evaluation/generate.h"
+#include "engine/train/device_layers.h"
 #include "engine/train/memory_plan.h"
 #include "engine/weights/export.h"
+#include "models/nn/device/device_kernels.h"
+#include "models/nn/reference/attention.h"
 #include "tests/parallel/device_setting.h"
 #include "tests/parallel/processes.h"
 #include "tests/simulated/device.h"
+#include "tests/simulated/kernels.h"
 #include "tests/support/device.h"
 
 namespace trainer::testing {
@@ -91,12 +96,18 @@ Bytes measure(const Setting& s, dist::Comm& host, const std::string& folder) {
   return m;
 }
 
+void use_kernels(bool used) {
+  nn::use_device_kernels(simulated::kType, used ? &simulated::kernels() : nullptr);
+  train::set_kernels_in_dry_runs(used);
+}
+
 /// The maximum over ranks. The plan is computed in those processes too: a backward pass starts a thread per device,
 /// which a process forked later would lack.
 Found found(const Setting& s) {
   Found most;
   for (const Found& rank : in_processes<Found>(static_cast<int>(s.ranks()), /*share_memory=*/false,
                                                [&](dist::Comm&comm, const std::string&folder) {
+                                                 use_kernels(s.kernels);
                                                  const Bytes measured = measure(s, comm, folder);
                                                  return Found{planned(s), measured};
                                                })) {
@@ -165,6 +176,13 @@ std::vector<Setting> settings() {
     four_bits.type = kFsdp;
     all.push_back(four_bits);
   }
+  // The same layers with kernels.
+  for (const Family& family : {kLlama, kGpt2, kT5, kBert})
+    for (const bool lora : {false, true}) all.push_back({family, kNo, lora, /*recompute=*/false, /*bf16=*/lora});
+  all.push_back({kLlama, kFsdp, true, /*recompute=*/true, /*bf16=*/true, kEqual, /*micro_batches=*/2});
+  all.push_back(all[all.size() - 1]);
+  all.back().packed = Packed::kTwice;
+  for (size_t i = all.size() - 10; i < all.size(); ++i) all[i].kernels = true;
   return all;
 }
 
@@ -187,6 +205,30 @@ TEST(HeadLoss, NeedsTheMemoryOfAChunkOfTheLogits) {
     EXPECT_GT(whole.training - chunked.training, lora ? kLogits : 0);
     EXPECT_GT(whole.evaluation - chunked.evaluation, kLogits);
   }
+}
+
+/// With a soft cap, which libtorch's fused operators don't have. The scores of one head are 1 MiB.
+TEST(ReferenceAttention, HoldsTheScoresOfSomeHeadsAtATime) {
+  constexpr int64_t kTokens = 512, kHeads = 8, kWidth = 4;
+  const auto peak_with = [&](int64_t most_scores) {
+    return in_processes<int64_t>(1, /*share_memory=*/false, [&](dist::Comm&, const std::string&) {
+      const auto rows = std::make_shared<nn::Layout>();
+      rows->append(kTokens, 0);
+      const auto made = [&] {
+        return at::ones({kTokens, kHeads * kWidth}, at::TensorOptions(device())).requires_grad_();
+      };
+      const at::Tensor q = made(), k = made(), v = made();
+      simulated::forget_peak(0);
+      const int64_t before = simulated::peak_bytes(0);
+      nn::AttentionOptions options{.heads = kHeads, .causal = true};
+      options.soft_cap = 30;
+      nn::reference::packed_attention(q, k, v, {}, rows, rows, options, most_scores).sum().backward();
+      return simulated::peak_bytes(0) - before;
+    }).front();
+  };
+  const int64_t all = peak_with(kHeads * kTokens * kTokens), two = peak_with(2 * kTokens * kTokens);
+  EXPECT_GT(all, kHeads << 21);
+  EXPECT_LT(two, all / 3);
 }
 
 /// Of eight blocks, at most two are on the device, instead of all with their gradients and optimizer state.

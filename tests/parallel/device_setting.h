@@ -50,10 +50,11 @@ struct Setting {
   bool offload = false;
   bool alone = false;  // on one rank
   Packed packed = Packed::kNo;
+  bool kernels = false;  // layers run kernels of our own
 
   int64_t ranks() const { return type == kNo || alone ? 1 : 2; }
   std::string name() const {
-    return fmt::format("{} {}{}{}{}{}{}{}{} {}x{}", family.name,
+    return fmt::format("{} {}{}{}{}{}{}{}{}{} {}x{}", family.name,
                        type == kNo     ? "one rank"
                        : type == kFsdp ? "FSDP"
                                        : "DDP",
@@ -62,6 +63,7 @@ struct Setting {
                        packed == Packed::kNo     ? ""
                        : packed == Packed::kOnce ? " NF4"
                                                  : " NF4 doubled",
+                       kernels ? " kernels" : "",
                        lengths.size(), *std::max_element(lengths.begin(), lengths.end()));
   }
 };

@@ -100,15 +100,6 @@ TEST_F(TimelineTest, ALateFreeEndsTheNextLaunch) {
   EXPECT_THROW(writes(compute), std::runtime_error);
 }
 
-TEST_F(TimelineTest, RecordedUsesMayOutliveAFree) {
-  writes(compute);
-  waits(transfers, compute);
-  reads(transfers);
-  timeline.used_on(kBlock.begin, transfers);
-  timeline.freed(kBlock.begin);
-  EXPECT_EQ(timeline.errors(), "");
-}
-
 /// A copy from the device to pinned memory of the host, and one in the other direction.
 class PinnedMemory : public TimelineTest {
  protected:

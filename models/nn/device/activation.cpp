@@ -11,10 +11,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-const void* address_of(const at::Tensor& x) {
-  return x.defined() ? x.const_data_ptr() : nullptr;
-}
-
 struct DeviceActivate : torch::autograd::Function<DeviceActivate> {
   struct State {
     const DeviceKernels* kernels;
@@ -31,7 +27,7 @@ struct DeviceActivate : torch::autograd::Function<DeviceActivate> {
     keep<State>(ctx, {kernels, activation, rule});
     at::Tensor out = at::empty_like(gate);
     kernels->activate(*element_type(gate.scalar_type()), activation, address_of(gate), address_of(up), draws.rows(),
-                      gate.size(0), gate.size(1), out.data_ptr(), stream_of(*kernels, gate));
+                      gate.size(0), gate.size(1), address_in(out), stream_of(*kernels, gate));
     return out;
   }
 
@@ -43,8 +39,7 @@ struct DeviceActivate : torch::autograd::Function<DeviceActivate> {
     at::Tensor dgate = at::empty_like(gate), dup = up.defined() ? at::empty_like(up) : at::Tensor();
     state.kernels->activate_backward(*element_type(gate.scalar_type()), state.activation, address_of(grad),
                                      address_of(gate), address_of(up), draws.rows(), gate.size(0), gate.size(1),
-                                     dgate.data_ptr(), dup.defined() ? dup.data_ptr() : nullptr,
-                                     stream_of(*state.kernels, gate));
+                                     address_in(dgate), address_in(dup), stream_of(*state.kernels, gate));
     return {dgate, dup, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };

@@ -6,9 +6,9 @@ namespace trainer::nn::device {
 
 at::Tensor row_sums(const DeviceKernels& kernels, const at::Tensor& logits, const Targets& targets) {
   const at::Tensor sums = at::empty({logits.size(0), RowSums::kNumbers}, logits.options().dtype(at::kDouble));
-  kernels.cross_entropy_sums(*element_type(logits.scalar_type()), logits.const_data_ptr(),
-                             targets.labels.const_data_ptr<int64_t>(), targets.vocabulary.begin, logits.size(0),
-                             logits.size(1), targets.smoothing > 0, sums.data_ptr<double>(),
+  kernels.cross_entropy_sums(*element_type(logits.scalar_type()), address_of(logits),
+                             address_as<int64_t>(targets.labels), targets.vocabulary.begin, logits.size(0),
+                             logits.size(1), targets.smoothing > 0, static_cast<double*>(address_in(sums)),
                              stream_of(kernels, logits));
   return sums;
 }
@@ -16,10 +16,10 @@ at::Tensor row_sums(const DeviceKernels& kernels, const at::Tensor& logits, cons
 void row_slopes(const DeviceKernels& kernels, const at::Tensor& logits, const Targets& targets,
                 const at::Tensor& log_sum, const at::Tensor& factor, const at::Tensor& out) {
   kernels.cross_entropy_gradient(
-      *element_type(logits.scalar_type()), logits.const_data_ptr(), targets.labels.const_data_ptr<int64_t>(),
-      log_sum.const_data_ptr<float>(), factor.const_data_ptr<float>(), static_cast<float>(1 - targets.smoothing),
+      *element_type(logits.scalar_type()), address_of(logits), address_as<int64_t>(targets.labels),
+      address_as<float>(log_sum), address_as<float>(factor), static_cast<float>(1 - targets.smoothing),
       static_cast<float>(targets.smoothing / static_cast<double>(targets.vocabulary.whole)), targets.vocabulary.begin,
-      logits.size(0), logits.size(1), out.data_ptr(), stream_of(kernels, logits));
+      logits.size(0), logits.size(1), address_in(out), stream_of(kernels, logits));
 }
 
 }  // namespace trainer::nn::device

@@ -18,7 +18,8 @@ void use_device_kernels(c10::DeviceType type, const DeviceKernels* kernels) {
 }
 
 const DeviceKernels* device_kernels(const at::Tensor& x) {
-  if (x.is_meta() || forces_reference()) return nullptr;
+  if (forces_reference()) return nullptr;
+  if (x.is_meta()) return DryDevice::current_kernels();
   return kernels_of_type.at(static_cast<size_t>(x.device().type()));
 }
 
@@ -33,8 +34,8 @@ namespace device {
 
 RowDraws LayoutDraws::rows() const {
   if (!rule.active()) return {};
-  return {sample_index.const_data_ptr<int64_t>(),
-          token.const_data_ptr<int64_t>(),
+  return {address_as<int64_t>(sample_index),
+          address_as<int64_t>(token),
           rule.key,
           rule.threshold,
           rule.scale,
@@ -45,6 +46,16 @@ LayoutDraws draws_of(const DropoutRule& rule, const Layout& layout, at::Device d
   if (!rule.active()) return {};
   const reference::RowNumbers rows = reference::row_numbers(layout, device);
   return {rows.position, rows.token, rule};
+}
+
+const void* address_of(const at::Tensor& x) {
+  static constexpr char kSomewhere = 0;  // tensors of a dry run have no address
+  if (!x.defined()) return nullptr;
+  return x.is_meta() ? &kSomewhere : x.const_data_ptr();
+}
+
+void* address_in(const at::Tensor& x) {
+  return x.defined() && !x.is_meta() ? x.data_ptr() : const_cast<void*>(address_of(x));  // nothing is written there
 }
 
 void* stream_of(const DeviceKernels& kernels, const at::Tensor& x) {

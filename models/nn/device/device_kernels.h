@@ -14,8 +14,8 @@ namespace trainer::nn {
 /// The kernels of devices of that type, from now on; null: none. Not for use while layers run.
 void use_device_kernels(c10::DeviceType type, const DeviceKernels* kernels);
 
-/// The kernels for layers on `x`, on the CPU too if a test gave it some; null if its device has none, where reference
-/// layers are forced, and in a dry run, whose memory is therefore that of the reference layers, an upper bound.
+/// The kernels for layers on `x`, on the CPU too if a test gave it some; in a dry run those of the DryDevice. Null if its
+/// device has none, and where reference layers are forced.
 const DeviceKernels* device_kernels(const at::Tensor& x);
 
 /// Null if kernels don't support the dtype.
@@ -31,6 +31,15 @@ struct LayoutDraws {
   RowDraws rows() const;
 };
 LayoutDraws draws_of(const DropoutRule& rule, const Layout& layout, at::Device device);
+
+/// Where the tensor's elements are; in a dry run, somewhere. Null if it is undefined.
+const void* address_of(const at::Tensor& x);
+template <class T>
+const T* address_as(const at::Tensor& x) {
+  return static_cast<const T*>(address_of(x));
+}
+/// As address_of(), to write there.
+void* address_in(const at::Tensor& x);
 
 /// The stream on which libtorch runs operators on the tensor.
 void* stream_of(const DeviceKernels& kernels, const at::Tensor& x);

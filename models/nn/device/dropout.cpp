@@ -14,9 +14,8 @@ using torch::autograd::variable_list;
 
 void run_dropout(const DeviceKernels& kernels, const at::Tensor& x, const at::Tensor& residual,
                  const LayoutDraws& draws, const at::Tensor& out) {
-  kernels.dropout(*element_type(x.scalar_type()), x.const_data_ptr(), *element_type(out.scalar_type()),
-                  residual.defined() ? residual.const_data_ptr() : nullptr, draws.rows(), x.size(0), x.size(1),
-                  out.data_ptr(), stream_of(kernels, x));
+  kernels.dropout(*element_type(x.scalar_type()), address_of(x), *element_type(out.scalar_type()), address_of(residual),
+                  draws.rows(), x.size(0), x.size(1), address_in(out), stream_of(kernels, x));
 }
 
 struct DeviceDropout : torch::autograd::Function<DeviceDropout> {
@@ -70,7 +69,8 @@ at::Tensor dropped(const DeviceKernels& kernels, const at::Tensor& given, const 
 at::Tensor kept_mask(const DeviceKernels& kernels, const DropoutRule& rule, const Layout& layout, const at::Tensor& x) {
   const LayoutDraws draws = draws_of(rule, layout, x.device());
   at::Tensor kept = at::empty({layout.tokens(), x.size(-1)}, x.options().dtype(at::kBool));
-  kernels.draw_mask(draws.rows(), kept.size(0), kept.size(1), kept.data_ptr<bool>(), stream_of(kernels, x));
+  kernels.draw_mask(draws.rows(), kept.size(0), kept.size(1), static_cast<bool*>(address_in(kept)),
+                    stream_of(kernels, x));
   return kept;
 }
 

@@ -14,8 +14,8 @@ using torch::autograd::variable_list;
 at::Tensor run_rotate(const DeviceKernels& kernels, const at::Tensor& given, const at::Tensor& table, float direction) {
   const at::Tensor x = given.contiguous();
   at::Tensor out = at::empty_like(x);
-  kernels.rotate(*element_type(x.scalar_type()), x.const_data_ptr(), table.const_data_ptr<float>(), direction,
-                 x.size(0), x.size(1) / table.size(1), table.size(1) / 2, out.data_ptr(), stream_of(kernels, x));
+  kernels.rotate(*element_type(x.scalar_type()), address_of(x), address_as<float>(table), direction, x.size(0),
+                 x.size(1) / table.size(1), table.size(1) / 2, address_in(out), stream_of(kernels, x));
   return out;
 }
 

@@ -5,6 +5,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/matmul.h>
@@ -102,16 +103,38 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
       .to(q.scalar_type());
 }
 
-}  // namespace
-
-at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias,
-                            const LayoutPtr& queries, const LayoutPtr& keys, const AttentionOptions& options) {
-  std::vector<at::Tensor> inputs{q, k, v};
-  if (bias.defined()) inputs.push_back(bias);
+/// Of all heads of `options`, with scores that exist only while it computes, forward or backward.
+at::Tensor attend_at_once(std::vector<at::Tensor> inputs, const LayoutPtr& queries, const LayoutPtr& keys,
+                          const AttentionOptions& options) {
   const auto composed = [=](const std::vector<at::Tensor>& in) {
     return attend(in[0], in[1], in[2], in.size() > 3 ? in[3] : at::Tensor(), *queries, *keys, options);
   };
   return recompute(inputs, composed, "attention");
+}
+
+}  // namespace
+
+at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias,
+                            const LayoutPtr& queries, const LayoutPtr& keys, const AttentionOptions& options,
+                            int64_t most_scores) {
+  const int64_t kv_heads = options.kv_heads > 0 ? options.kv_heads : options.heads, group = options.heads / kv_heads;
+  const int64_t scores = queries->samples() * group * queries->longest() * keys->longest();
+  const int64_t at_once = std::clamp<int64_t>(most_scores / std::max<int64_t>(scores, 1), 1, kv_heads);
+  const int64_t width = q.size(1) / options.heads;
+  std::vector<at::Tensor> outputs;
+  for (int64_t first = 0; first < kv_heads; first += at_once) {
+    AttentionOptions some = options;
+    some.kv_heads = std::min(at_once, kv_heads - first);
+    some.heads = some.kv_heads * group;
+    some.dropout.first += first * group;
+    const auto own = [&](const at::Tensor& x, int64_t of_key_head) {
+      return at_once == kv_heads ? x : x.narrow(1, first * of_key_head, some.kv_heads * of_key_head);
+    };
+    std::vector<at::Tensor> inputs{own(q, group * width), own(k, width), own(v, width)};
+    if (bias.defined()) inputs.push_back(own(bias, group));
+    outputs.push_back(attend_at_once(std::move(inputs), queries, keys, some));
+  }
+  return outputs.size() == 1 ? outputs.front() : at::cat(outputs, 1);
 }
 
 }  // namespace trainer::nn::reference

@@ -4,9 +4,12 @@
 
 namespace trainer::nn::reference {
 
-/// nn::packed_attention. While a layer computes, all its scores exist in memory: padded [samples, H, longest, longest]
-/// fp32.
+constexpr int64_t kMostScores = 1 << 25;
+
+/// nn::packed_attention. While a layer computes, the scores of some heads exist in memory: padded [samples, heads, longest,
+/// longest] fp32, at most `most_scores` of them, or those of the query heads that share one key head.
 at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias,
-                            const LayoutPtr& queries, const LayoutPtr& keys, const AttentionOptions& options);
+                            const LayoutPtr& queries, const LayoutPtr& keys, const AttentionOptions& options,
+                            int64_t most_scores = kMostScores);
 
 }  // namespace trainer::nn::reference

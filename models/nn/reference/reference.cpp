@@ -3,12 +3,14 @@
 #include <atomic>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 namespace trainer::nn {
 namespace {
 
-std::atomic<int> everywhere{0};      // number of live PlainEverywhere objects
-thread_local int t_dry_devices = 0;  // a dry run has one thread: autograd stays on it too for meta tensors
+std::atomic<int> everywhere{0};  // number of live PlainEverywhere objects
+// A dry run has one thread: autograd stays on it too for meta tensors.
+thread_local const DryDevice* t_dry_device = nullptr;
 
 bool asked_by_environment() {
   static const bool asked = [] {
@@ -29,7 +31,7 @@ bool runs_reference(const at::Tensor& x) {
 }
 
 bool on_device(const at::Tensor& x) {
-  return x.is_meta() ? t_dry_devices > 0 : !x.is_cpu();
+  return x.is_meta() ? t_dry_device != nullptr : !x.is_cpu();
 }
 
 ReferenceEverywhere::ReferenceEverywhere() {
@@ -40,12 +42,14 @@ ReferenceEverywhere::~ReferenceEverywhere() {
   --everywhere;
 }
 
-DryDevice::DryDevice() {
-  ++t_dry_devices;
-}
+DryDevice::DryDevice(const DeviceKernels* kernels) : kernels_(kernels), outer_(std::exchange(t_dry_device, this)) {}
 
 DryDevice::~DryDevice() {
-  --t_dry_devices;
+  t_dry_device = outer_;
+}
+
+const DeviceKernels* DryDevice::current_kernels() {
+  return t_dry_device == nullptr ? nullptr : t_dry_device->kernels_;
 }
 
 }  // namespace trainer::nn

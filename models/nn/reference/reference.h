@@ -5,6 +5,8 @@
 
 namespace trainer::nn {
 
+struct DeviceKernels;
+
 // Note [Plain layers]
 // A fused layer of models/nn accesses its tensors' memory directly, which only works on a CPU. So each has a reference
 // layer in this folder, composed of operators that every device has, which never reads a value. The public functions
@@ -31,13 +33,21 @@ class ReferenceEverywhere {
   ReferenceEverywhere& operator=(const ReferenceEverywhere&) = delete;
 };
 
-/// During its lifetime, this thread's dry runs stand for a device without kernels, so they run the reference layers.
+/// During its lifetime, this thread's dry runs stand for a device that has `kernels` (models/nn/kernel_table.h), which are
+/// called with addresses that mean nothing; null: it has none, and runs the reference layers.
 class DryDevice {
  public:
-  DryDevice();
+  explicit DryDevice(const DeviceKernels* kernels);
   ~DryDevice();
   DryDevice(const DryDevice&) = delete;
   DryDevice& operator=(const DryDevice&) = delete;
+
+  /// Those of this thread's; null: they have none, or there is no such object.
+  static const DeviceKernels* current_kernels();
+
+ private:
+  const DeviceKernels* kernels_;
+  const DryDevice* outer_;
 };
 
 }  // namespace trainer::nn
