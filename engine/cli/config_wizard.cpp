@@ -156,7 +156,9 @@ std::optional<config::Plan> resolve(const std::string& file) {
     return config::resolve_plan({file, "", {}});
   } catch (const ConfigError& error) {
     const bool color = is_interactive() && wants_color();
-    fmt::print("The configuration is not complete yet:\n{}", problem_report(problems_of(error), color));
+    const std::string problems = problem_report(problems_of(error), color);
+    fmt::print("The configuration is not complete yet:\n{}",
+               is_interactive() ? wrapped(problems, terminal_width(STDOUT_FILENO), 2) : problems);
     return std::nullopt;
   } catch (const InputError& error) {
     fmt::print("{}\n", error.what());
@@ -264,7 +266,7 @@ void run_wizard(const WizardOptions& options) {
     fmt::print("\n{}", brief->text);
     if (wants_trial(*prompter)) try_out(options.file, brief->updates);
   }
-  fmt::print("run it with: {}\n", launch_command(options.file));
+  fmt::print("{}run it with: {}\n", plan ? "" : "once it is complete, ", launch_command(options.file));
 }
 
 }  // namespace trainer::cli

@@ -54,6 +54,11 @@ std::string prompt(const Question& question) {
   return fmt::format("{}[{}]: ", text, question.current.substr(0, question.current.find(": ")));
 }
 
+/// Where a user sits, lines break between words.
+std::string shown(const std::string& text) {
+  return is_interactive() ? wrapped(text, window().ws_col) : text;
+}
+
 bool goes_back(const std::string& answer) {
   return answer == "<" || answer == "\033[D";  // the left arrow, as line input delivers it
 }
@@ -61,7 +66,7 @@ bool goes_back(const std::string& answer) {
 }  // namespace
 
 Answer LinePrompter::ask(const Question& question) {
-  out_ << prompt(question) << std::flush;
+  out_ << shown(prompt(question)) << std::flush;
   std::string line;
   if (!std::getline(in_, line)) {
     out_ << "\n";
@@ -76,7 +81,7 @@ Answer LinePrompter::ask(const Question& question) {
 }
 
 void LinePrompter::say(const std::string& line) {
-  out_ << (is_interactive() ? wrapped(line, window().ws_col) : line) << "\n" << std::flush;
+  out_ << shown(line) << "\n" << std::flush;
 }
 
 Answer MenuPrompter::ask(const Question& question) {
@@ -85,7 +90,7 @@ Answer MenuPrompter::ask(const Question& question) {
   const RawMode raw;
   bool headed = false;
   for (;;) {
-    if (!headed) out_ << question.text << "\n";
+    if (!headed) out_ << shown(question.text) << "\n";
     headed = true;
     const winsize size = window();
     menu.draw(out_, size.ws_col, size.ws_row);
