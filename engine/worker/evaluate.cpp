@@ -27,7 +27,7 @@ std::string table(const std::string& model, int64_t samples, const evaluation::R
                   const report::Confusion& confusion) {
   std::string text =
       fmt::format("{} on {}\n", model, counted(samples, "validation sample", "validation samples"));
-  for (const Metric& metric : kMetrics)
+  for (const Metric& metric : all_metrics())
     if (const auto found = result.values.find(std::string("eval_") + metric.name); found != result.values.end())
       text += fmt::format("  {:<22}{:.6g}\n", metric.name, found->second);
   return text + report::confusion_text(confusion);
