@@ -388,6 +388,7 @@ struct EvaluationConfig {
 struct LoggingConfig {
   int64_t logging_steps = 10;
   std::vector<std::string> report_to;
+  int64_t histogram_steps = 0;  // between histograms of gradients and weights, for TensorBoard; 0: none
   int64_t metrics_port = 0;  // of the launcher's metrics page; 0: none
   std::string metrics_address = "127.0.0.1";
 };

@@ -86,4 +86,18 @@ struct EvaluationRecord {
   std::map<std::string, double> values;  // "eval_loss", "eval_accuracy", …
 };
 
+/// How many of a tensor's elements lie between each two of histogram_limits(); elements beyond them are in the outermost
+/// buckets. Elements that aren't finite are left out.
+struct Histogram {
+  std::string tag;  // TensorBoard's: "gradients/<parameter>", "weights/<parameter>"
+  double min = 0, max = 0, count = 0, sum = 0, sum_squares = 0;
+  std::vector<double> buckets;
+};
+
+/// Histograms at an update, over all ranks.
+struct HistogramRecord {
+  int64_t step = 0;
+  std::vector<Histogram> histograms;
+};
+
 }  // namespace trainer::metrics

@@ -276,11 +276,13 @@ Trainer::StepResult Trainer::train_step() {
   const StepAgreement agreed = agree_on_step(mine);
   report_stragglers(agreed.work_seconds);
   const double loss = agreed.loss / static_cast<double>(batch.target_tokens);
+  report_histograms(step + 1, HistogramOf::kGradients);
   const double grad_norm = clip();
   const StepOutcome outcome = outcome_of_update(loss, grad_norm, batch);
   report_(step + 1, kOptimizerStep);
   const double learning_rate = schedule_->at(step - skipped_before);
   make_update(outcome == StepOutcome::kMake, learning_rate);
+  report_histograms(step + 1, HistogramOf::kWeights);
   progress_.step += 1;
   progress_.consumed = batch.positions.end;
   progress_.tokens += batch.tokens;
@@ -404,6 +406,14 @@ void Trainer::shrink_or_grow_loss_scale(bool overflow) {
         fmt::format("step {}: gradients overflowed fp16, the update is skipped; loss scale {} "
                     "→ {}",
                     progress_.step + 1, before, loss_scale_->scale()));
+}
+
+void Trainer::report_histograms(int64_t step, HistogramOf what) {
+  const config::LoggingConfig& logging = config_.logging;
+  const bool is_read = std::ranges::find(logging.report_to, "tensorboard") != logging.report_to.end();
+  if (!is_read || logging.histogram_steps == 0 || step % logging.histogram_steps != 0) return;
+  std::vector<metrics::Histogram> histograms = histograms_of(*model_, what);
+  if (reporter_) reporter_->report(metrics::HistogramRecord{step, std::move(histograms)});
 }
 
 void Trainer::log_step(const StepResult& result) {

@@ -1,4 +1,6 @@
 // Checkpoints, evaluation and logging.
+#include <algorithm>
+
 #include "engine/base/metrics.h"
 #include "engine/config/tables.h"
 #include "engine/config/trackers.h"
@@ -159,6 +161,10 @@ const Entries& evaluation_table() {
 const Entries& logging_table() {
   using C = LoggingConfig;
   auto has_page = [](const Config& c) { return c.logging.metrics_port > 0; };
+  auto reports_to_tensorboard = [](const Config& c) {
+    const auto& targets = c.logging.report_to;
+    return std::find(targets.begin(), targets.end(), "tensorboard") != targets.end();
+  };
   static const Entries entries = table<C>(
       option("logging_steps", &C::logging_steps)
           .help("Updates between lines of metrics.jsonl.")
@@ -169,6 +175,12 @@ const Entries& logging_table() {
                 "MLFLOW_TRACKING_URI; all: both, if it is set (docs/monitoring.md). Other trackers of transformers and "
                 "Accelerate have no effect.")
           .one_of(report_to_names()),
+      option("histogram_steps", &C::histogram_steps)
+          .help("Updates between histograms of the gradients, before clipping, and of the weights of every trained "
+                "parameter, for TensorBoard. They take time and space: a pass over all of them, and up to 25 KB each. "
+                "0: none.")
+          .at_least(0)
+          .when("logging.report_to includes tensorboard", reports_to_tensorboard),
       option("metrics_port", &C::metrics_port)
           .flag("--metrics_port")
           .help("Port on which each machine's launcher serves /metrics for Prometheus, /healthz and /readyz "
