@@ -71,6 +71,25 @@ class Generate(EndToEnd):
         self.assertEqual(both[:3], lines)
         self.assertEqual(len(both), 6)
 
+    def test_the_best_texts_of_a_beam_search_are_printed_with_their_scores(self):
+        model, words = self.model(), ("--max_new_tokens", "8", "--num_beams", "4")
+        asked = (model, "--prompt", "Sales", *words)
+        lines = self.generate(*asked, "--num_return_sequences", "3", "--json").out.splitlines()
+        replies = [json.loads(line) for line in lines]
+        scores = [reply["score"] for reply in replies]
+        self.assertEqual((len(scores), scores), (3, sorted(scores, reverse=True)))
+        self.assertLess(scores[0], 0)
+        self.assertEqual(json.loads(self.generate(*asked, "--json").out), replies[0])
+        self.assertEqual(self.generate(*asked).out, replies[0]["generated"] + "\n")
+        shown = self.generate(*asked, "--num_return_sequences", "3").out
+        self.assertEqual(re.findall("--- (.*), score", shown), ["1 of 3", "2 of 3", "3 of 3"])
+        file = self.write("prompts.jsonl", '{"prompt": "Sales"}\n{"prompt": "Orders"}\n{"prompt": "Sales"}\n')
+        all_lines = self.generate(model, "--input", file, *words, "--num_return_sequences", "3", "--batch_size",
+                                  "6").out.splitlines()
+        self.assertEqual([all_lines[:3], all_lines[6:]], [lines, lines])
+        refused = self.generate(*asked, "--num_return_sequences", "5", code=2).err
+        self.assertIn("num_beams is 4", refused)
+
     def test_a_stop_ends_the_reply(self):
         model = self.model()
         words = (model, "--prompt", "Sales rose", "--max_new_tokens", "20")

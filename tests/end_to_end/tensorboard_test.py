@@ -105,7 +105,7 @@ class TensorBoard(EndToEnd):
 
     def test_histograms_are_numpys_for_every_strategy(self):
         logging = {"logging": {"report_to": "tensorboard", "histogram_steps": 3}}
-        full = {"training": {"max_steps": 4, "learning_rate": 0.1}, "evaluation": None, "data": {"validation": None}}
+        full = {"training": {"max_steps": 3, "learning_rate": 0.1}, "evaluation": None, "data": {"validation": None}}
         strategies = {"one": {}, "ddp": {"distributed_type": "MULTI_CPU", "num_processes": 2},
                       "fsdp": {"distributed_type": "FSDP", "num_processes": 3},
                       "tensor": {"distributed_type": "MULTI_CPU", "num_processes": 2,
@@ -113,7 +113,7 @@ class TensorBoard(EndToEnd):
         for name, strategy in strategies.items():
             with self.subTest(name):
                 output = self.folder / name
-                self.launch(self.job(name, logging, full, strategy, {"training": {"max_steps": 3}}))
+                self.launch(self.job(name, logging, full, strategy))
                 self.assertGreater(self.compared(output, "model.safetensors", 3, "weights/"), 15)
 
     def test_histograms_of_gradients_are_numpys(self):
