@@ -6,6 +6,7 @@
 #include "data/cache/ordered_workers.h"
 #include "data/cache/token_cache.h"
 #include "data/chat/play_records.h"
+#include "data/readers/class_label.h"
 #include "data/readers/readers.h"
 #include "data/sampler/random_subset.h"
 #include "data/samples/sample_maker.h"
@@ -214,6 +215,8 @@ class StoreMaker {
   }
 
   void finish() {
+    if (request_.config.task == config::Task::kSequenceClassification)
+      facts_.class_names = declared_class_names(request_.source, target_column(request_.config));
     facts_.notes = summary_.notes();
     if (facts_.cut > 0) facts_.notes.push_back(cut_note());
     if (skipped_ > 0)

@@ -37,6 +37,7 @@ struct CacheFacts {
   int64_t cut = 0, too_long = 0, too_short = 0;  // samples that were truncated, or dropped
   std::vector<int64_t> sources;                  // samples from each path of the configuration
   std::vector<CachedLabel> labels;
+  std::vector<std::string> class_names;  // that the data declares for these labels, which are then numbers; or none
   std::vector<std::string> notes;  // about skipped records, for the user
 };
 

@@ -31,7 +31,7 @@ void for_each_learned(const CachedSample& stored, const F& f) {
 }  // namespace
 
 TokenSamples::TokenSamples(std::shared_ptr<const TokenCache> store, std::vector<int64_t> numbers, config::Task task,
-                           std::vector<int32_t> classes)
+                           Classes classes)
     : store_(std::move(store)),
       numbers_(std::move(numbers)),
       sources_(count_by_source(numbers_, store_->facts().sources)),
@@ -53,8 +53,15 @@ void TokenSamples::read(int64_t index, Sample& sample) const {
     for_each_learned(stored, [&](int32_t at) { sample.labels.at(at - 1) = stored.source[at]; });
   } else {
     sample.labels.assign(stored.second.begin(), stored.second.end());
-    if (task_ == config::Task::kSequenceClassification) sample.labels[0] = classes_.at(sample.labels[0]);
+    if (task_ == config::Task::kSequenceClassification) sample.labels[0] = classes_.numbers.at(sample.labels[0]);
   }
+}
+
+SampleText TokenSamples::text(int64_t index) const {
+  SampleText text = store_->text(number(index));
+  if (task_ == config::Task::kSequenceClassification && !text.target.empty())
+    text.target = classes_.names.at(classes_.numbers.at(store_->sample(number(index)).second[0]));
+  return text;
 }
 
 LabelKind TokenSamples::label_kind() const {

@@ -10,15 +10,19 @@ namespace trainer::data {
 
 class TokenSamples : public Samples {
  public:
-  /// `numbers`: indices of the cache's samples, ascending. `classes`: the class of each label in the cache, for
-  /// classification.
-  TokenSamples(std::shared_ptr<const TokenCache> store, std::vector<int64_t> numbers, config::Task task,
-               std::vector<int32_t> classes);
+  /// For classification: the class of each label in the cache, and the names of the classes.
+  struct Classes {
+    std::vector<int32_t> numbers;
+    std::vector<std::string> names;
+  };
+  /// `numbers`: indices of the cache's samples, ascending.
+  TokenSamples(std::shared_ptr<const TokenCache> store, std::vector<int64_t> numbers, config::Task task, Classes classes);
 
   int64_t size() const override { return static_cast<int64_t>(numbers_.size()); }
   void read(int64_t index, Sample& sample) const override;
   Lengths lengths(int64_t index) const override;
-  SampleText text(int64_t index) const override { return store_->text(number(index)); }
+  /// Of a classified sample, the target is the name of its class.
+  SampleText text(int64_t index) const override;
   std::vector<int64_t> sources() const override { return sources_; }
   LabelKind label_kind() const override;
   int64_t cut() const override { return store_->facts().cut; }
@@ -32,7 +36,7 @@ class TokenSamples : public Samples {
   std::shared_ptr<const TokenCache> store_;
   std::vector<int64_t> numbers_, sources_;
   config::Task task_;
-  std::vector<int32_t> classes_;
+  Classes classes_;
 };
 
 }  // namespace trainer::data

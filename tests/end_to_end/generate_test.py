@@ -84,9 +84,12 @@ class Generate(EndToEnd):
         shown = self.generate(*asked, "--num_return_sequences", "3").out
         self.assertEqual(re.findall("--- (.*), score", shown), ["1 of 3", "2 of 3", "3 of 3"])
         file = self.write("prompts.jsonl", '{"prompt": "Sales"}\n{"prompt": "Orders"}\n{"prompt": "Sales"}\n')
-        all_lines = self.generate(model, "--input", file, *words, "--num_return_sequences", "3", "--batch_size",
-                                  "6").out.splitlines()
-        self.assertEqual([all_lines[:3], all_lines[6:]], [lines, lines])
+        inputs = ("--input", file, "--batch_size", "6", *words, "--num_return_sequences", "3")
+        of_file = [json.loads(line) for line in self.generate(model, *inputs).out.splitlines()]
+        self.assertEqual([reply["prompt"] for reply in of_file], ["Sales"] * 3 + ["Orders"] * 3 + ["Sales"] * 3)
+        for mine, alone in zip(of_file[:3] + of_file[6:], replies * 2, strict=True):
+            self.assertEqual(mine["generated"], alone["generated"])
+            self.assertAlmostEqual(mine["score"], alone["score"], places=5)
         refused = self.generate(*asked, "--num_return_sequences", "5", code=2).err
         self.assertIn("num_beams is 4", refused)
 
