@@ -21,7 +21,7 @@ using config::Node;
 using Json = nlohmann::json;
 using Names = std::vector<std::string>;
 
-constexpr int64_t kMostOfFile = int64_t{1} << 20;
+constexpr int64_t kMostOfDescription = int64_t{1} << 20;
 
 /// Nothing if two classes have the same name.
 Names if_distinct(Names names) {
@@ -96,7 +96,7 @@ Json json_in(const fs::path& file) {
   std::error_code ignored;
   if (!fs::exists(file, ignored)) return {};
   try {
-    return bounded_json_or_none(read_file(file, kMostOfFile));
+    return bounded_json_or_none(read_file(file, kMostOfDescription));
   } catch (const Error&) {
     return {};
   }

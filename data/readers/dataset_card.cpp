@@ -17,7 +17,7 @@ using config::Node;
 
 constexpr int64_t kMostOfCard = int64_t{1} << 20;
 
-bool is_there(const fs::path& path) {
+bool is_on_disk(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
 }
@@ -25,9 +25,9 @@ bool is_there(const fs::path& path) {
 /// The snapshot of a folder datasets--NAME in the Hub's cache that refs/main names, or the only one.
 fs::path snapshot_of(const fs::path& cached) {
   std::error_code error;
-  if (is_there(cached / "refs" / "main")) {
+  if (is_on_disk(cached / "refs" / "main")) {
     const std::string commit = first_line(cached / "refs" / "main");
-    if (!commit.empty() && commit.find('/') == std::string::npos && is_there(cached / "snapshots" / commit))
+    if (!commit.empty() && commit.find('/') == std::string::npos && is_on_disk(cached / "snapshots" / commit))
       return cached / "snapshots" / commit;
   }
   std::vector<fs::path> all;
@@ -67,7 +67,7 @@ const Node& chosen_configuration(const Node& configs, const fs::path& folder) {
 
 fs::path repository_of(const fs::path& folder) {
   const bool cached = folder.lexically_normal().filename().string().starts_with("datasets--");
-  return cached && is_there(folder / "snapshots") ? snapshot_of(folder) : folder;
+  return cached && is_on_disk(folder / "snapshots") ? snapshot_of(folder) : folder;
 }
 
 }  // namespace trainer::data

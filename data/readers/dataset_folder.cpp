@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "data/readers/dataset_card.h"

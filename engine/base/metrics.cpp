@@ -54,7 +54,7 @@ void append_listed(std::vector<Metric>& all) {
   }
 }
 
-std::vector<Metric>& listed() {
+std::vector<Metric>& known_metrics() {
   static std::vector<Metric> all = [] {
     std::vector<Metric> made = our_metrics();
     append_listed(made);
@@ -66,11 +66,11 @@ std::vector<Metric>& listed() {
 }  // namespace
 
 const std::vector<Metric>& all_metrics() {
-  return listed();
+  return known_metrics();
 }
 
 void add_metric(Metric metric) {
-  append(listed(), std::move(metric));
+  append(known_metrics(), std::move(metric));
 }
 
 std::string added_metrics() {

@@ -1,6 +1,7 @@
 // Beam search, as transformers' generate() does it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -13,6 +13,7 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/files.h"
 #include "engine/base/host_name.h"
+#include "engine/metrics/histogram_limits.h"
 
 namespace trainer::metrics {
 namespace {

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "engine/metrics/appended_file.h"
-#include "engine/metrics/histogram_limits.h"
 #include "engine/metrics/records.h"
 
 namespace trainer::metrics {

@@ -79,9 +79,10 @@ class Library(unittest.TestCase):
     def test_trains_alike_on_one_rank_and_on_two(self):
         losses = {}
         for name, words in {"one": ("NO", "1"), "ddp": ("MULTI_CPU", "2"), "fsdp": ("FSDP", "2")}.items():
-            self.my_trainer("launch", "--config_file", "job.yaml", "--set", f"distributed_type={words[0]}",
-                            f"num_processes={words[1]}", f"output_dir={name}", "training.global_batch_size=8",
-                            "training.per_device_train_batch_size=null", "evaluation.generate=true")
+            settings = (f"distributed_type={words[0]}", f"num_processes={words[1]}", f"output_dir={name}",
+                        "training.global_batch_size=8", f"training.per_device_train_batch_size={8 // int(words[1])}",
+                        "evaluation.generate=true")
+            self.my_trainer("launch", "--config_file", "job.yaml", *(f"--set={setting}" for setting in settings))
             output = self.example / name
             lines = read_lines(output)
             losses[name] = [line["loss"] for line in lines if "loss" in line]

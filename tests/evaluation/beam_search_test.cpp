@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,6 @@
 #include "bag_of_words.h"
 
-#include <ATen/ops/index_add.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/zeros.h>
 #include <nlohmann/json.hpp>
 

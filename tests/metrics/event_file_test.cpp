@@ -7,6 +7,7 @@
 
 #include "engine/base/crc32c.h"
 #include "engine/base/files.h"
+#include "engine/metrics/histogram_limits.h"
 
 namespace trainer::metrics {
 namespace {
