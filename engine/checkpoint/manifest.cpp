@@ -174,7 +174,8 @@ Manifest parsed(const std::string& text, const std::string& folder, bool is_here
                files_from(all.at("files")),
                {},
                conditions_from(all),
-               classes_from(all)};
+               classes_from(all),
+               leader_epoch_from(all)};
     check_step(folder, m.progress.step);
     const int64_t most = is_here ? bytes_there(folder, m.files) : std::numeric_limits<int64_t>::max();
     for (const json& tensor : all.at("tensors")) {
@@ -206,6 +207,7 @@ std::string to_json(const Manifest& m) {
                     {"metrics", m.metrics},
                     {"conditions", m.conditions},
                     {"classes", m.classes},
+                    {"leader_epoch", m.leader_epoch},
                     {"files", to_json(m.files)},
                     {"tensors", tensors}};
   return sealed(all.dump(1));

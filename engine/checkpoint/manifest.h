@@ -63,6 +63,7 @@ struct Manifest {
   std::vector<SavedTensor> tensors;
   Conditions conditions{};
   std::vector<std::string> classes{};  // contents.h
+  int64_t leader_epoch = 0;            // contents.h
 };
 
 /// With its seal (contents.h).
