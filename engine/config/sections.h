@@ -358,6 +358,7 @@ struct CheckpointConfig {
   bool load_best_model_at_end = false;          // the final model is the best checkpoint's
   bool async_save = false;                      // written while training goes on
   std::string on_error = "warn";                // warn | stop: what to do if a save fails
+  int64_t replicas = 1;                         // copies of each checkpoint, on machines that share no folder
   std::string hash = "xxh3";                    // xxh3 | sha256
   std::string sign;                             // file of the private key that signs; "": none
   std::string trusted_key;                      // file of the public key that must have signed; "": any or none

@@ -62,6 +62,11 @@ const Entries& checkpoint_table() {
           .help("What to do if a checkpoint can't be written (disk full, …): warn keeps the earlier ones and tries "
                 "again at the next save; stop ends the run. The last checkpoint of a run must always be written.")
           .one_of({"warn", "stop"}),
+      option("replicas", &C::replicas)
+          .help("Copies of each checkpoint, on this many machines, when the machines share no output_dir: the leader's, "
+                "and those that other machines keep in theirs. A run resumes from the newest one that any machine has. "
+                "1: only the leader's.")
+          .at_least(1),
       option("hash", &C::hash)
           .help(
               "Checksum that verifies each file of a checkpoint; sha256 is slower and also detects deliberate changes "
