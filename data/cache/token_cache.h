@@ -18,7 +18,9 @@ namespace trainer::data {
 
 /// A tokenized sample. `second` depends on the task:
 ///   sequence to sequence  the target's tokens
-///   causal                the learned token ranges: begin, end, begin, end, …
+///   causal                the learned token ranges: begin, end, begin, end, …; of a pair, whose texts are back to
+///   back,
+///                         after the number of tokens of the chosen one
 ///   classification        one number: the index of its label in the cache's list of labels
 struct CachedSample {
   std::span<const int32_t> source, second;

@@ -71,7 +71,8 @@ Datasets open_tokens(const DatasetsRequest& request, const Tokenizer& tokenizer)
   if (classes) datasets.labels = choose_labels(c.labels, request.settled_labels, all, request.label_order);
   const auto samples = [&](const std::shared_ptr<const TokenCache>& store, std::vector<int64_t> numbers) {
     return std::make_shared<TokenSamples>(store, std::move(numbers), c.task,
-                                          classes ? class_numbers(datasets.labels, *store) : std::vector<int32_t>());
+                                          classes ? class_numbers(datasets.labels, *store) : std::vector<int32_t>(),
+                                          !c.rejected.empty());
   };
   Division division = divide(*stores[0], request.seed, fraction);
   datasets.train = samples(stores[0], std::move(division.train));

@@ -28,7 +28,16 @@ inline constexpr Metric kMetrics[] = {
     {"rouge2", false, true},
     {"rougeL", false, true},
     {"bleu", false, true},
+    // Of pairs, with TRL's names; always measured for these.
+    {"rewards/chosen", false, false},
+    {"rewards/rejected", true, false},
+    {"rewards/accuracies", false, false},
+    {"rewards/margins", false, false},
 };
+
+constexpr bool is_reward(std::string_view name) {
+  return name.starts_with("rewards/");
+}
 
 /// Null when there is none of this name.
 constexpr const Metric* find_metric(std::string_view name) {

@@ -49,6 +49,7 @@ struct Progress {
   optim::LossScaleState loss_scale;  // of fp16
   optim::LossWatchState losses;      // statistics that detect loss spikes
   EvaluationsSoFar evaluations;
+  std::vector<double> rewards_since_log{};  // of pairs: sums since the last logged step (nn::RewardSums); else empty
 };
 
 struct Manifest {

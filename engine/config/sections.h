@@ -53,6 +53,8 @@ enum class OnDivergence { kStop, kSkip, kRollback };
 enum class SaveStrategy { kSteps, kEpoch, kBest, kNo };
 /// Compression of gradients between ranks: none, 16 bits, or low-rank products of two matrices.
 enum class CommHook { kNo, kFp16, kBf16, kPowerSgd, kBatchedPowerSgd };
+/// The losses of pairs (models/nn/preference_loss.h).
+enum class PreferenceLoss { kSigmoid, kRobust, kHinge, kIpo, kSigmoidNorm };
 enum class LoraBias { kNone, kAll, kLoraOnly };
 
 /// `fsdp_config`: how parameters, gradients and optimizer state are sharded over ranks.
@@ -179,6 +181,9 @@ struct MegatronDataConfig {
 /// Of data.dialogue: prompt, unless data.source and data.target name others.
 inline constexpr const char* kPromptColumn = "prompt";
 inline constexpr const char* kCompletionColumn = "completion";
+/// Of pairs (dpo): the replies, unless data.target and data.rejected name others.
+inline constexpr const char* kChosenColumn = "chosen";
+inline constexpr const char* kRejectedColumn = "rejected";
 
 /// `data`: the samples, and how they are converted to model input.
 struct DataConfig {
@@ -187,6 +192,7 @@ struct DataConfig {
   ValidationConfig validation;
   std::string source = "source";  // a column, or a template "{sentence}"
   std::string target = "target";
+  std::string rejected;  // of pairs: the rejected reply; "": the samples aren't pairs
   int64_t max_source_length = 512;
   int64_t max_target_length = 128;
   int64_t max_length = 1024;  // of a causal sample, or of a text to classify
@@ -263,6 +269,13 @@ struct LoraConfig {
   double encoder_dropout = 0.0;
   std::string prompt_tuning_init = "RANDOM";  // RANDOM | TEXT | SAMPLE_VOCAB
   std::string prompt_tuning_init_text;
+};
+
+/// `dpo`: the loss of TRL's DPOConfig, same names and defaults.
+struct DpoConfig {
+  PreferenceLoss loss_type = PreferenceLoss::kSigmoid;
+  double beta = 0.1;
+  double label_smoothing = 0;
 };
 
 /// `training.lr_scheduler_kwargs`: parameters of a schedule in addition to warmup_steps.
@@ -422,6 +435,7 @@ struct Config {
   TokenizerConfig tokenizer;
   DataConfig data;
   std::optional<LoraConfig> lora;  // absent: every weight is trained
+  std::optional<DpoConfig> dpo;    // absent: the loss is the cross-entropy
   TrainingConfig training;
   CheckpointConfig checkpoint;
   EvaluationConfig evaluation;

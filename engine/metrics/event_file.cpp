@@ -129,6 +129,8 @@ void EventFile::write(const StepRecord& record) {
     events += framed(scalar_event(now(), record.step, "train/loss_scale", static_cast<float>(record.loss_scale)));
   if (record.peak_share > 0)
     events += framed(scalar_event(now(), record.step, "train/peak_share", static_cast<float>(record.peak_share)));
+  for (const auto& [name, value] : record.rewards)
+    events += framed(scalar_event(now(), record.step, "train/" + name, static_cast<float>(value)));
   for (const auto& [phase, seconds] : record.phase_seconds)
     events += framed(scalar_event(now(), record.step, "train/" + phase + "_seconds", static_cast<float>(seconds)));
   file_->write(events);

@@ -31,7 +31,8 @@ struct StepRecord {
   /// timed.
   std::vector<std::pair<std::string, double>> phase_seconds{};
   std::vector<int64_t> rank_memory_bytes{}, rank_tensor_bytes{};  // memory_bytes and tensor_bytes of each rank
-  double peak_share = 0;  // model FLOP/s as a part of the machine's matrix products; 0: not known
+  double peak_share = 0;                    // model FLOP/s as a part of the machine's matrix products; 0: not known
+  std::map<std::string, double> rewards{};  // of pairs, by TRL's names; means since the last record
 };
 
 /// Of more ranks than this, records have the smallest and the median memory instead of each rank's.

@@ -90,8 +90,8 @@ class Trainer {
   UpdateBatch next_batch();
   /// Collective. Clips the gradients and returns their norm before.
   double clip();
-  /// Collective. `loss`: this rank's sum.
-  StepAgreement agree_on_step(double loss);
+  /// Collective. `loss`: this rank's sum, of the update that ran as `pass`.
+  StepAgreement agree_on_step(double loss, const nn::Pass& pass);
   /// `seconds`: how long each rank worked on the update.
   void report_stragglers(const std::vector<double>& seconds);
   /// Rank 0: warns once if other threads use its cores. The update took `seconds`, and waited for a core for `waited`.

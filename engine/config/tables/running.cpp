@@ -46,9 +46,9 @@ const Entries& checkpoint_table() {
           .at_least(0)
           .when("checkpoints are saved before the end", saves),
       option("metric_for_best_model", &C::metric_for_best_model)
-          .help("Metric of the best checkpoint (lowest loss or perplexity, highest of the others), which "
-                "save_total_limit never "
-                "deletes. An evaluation precedes each scheduled save, even if eval_steps schedules none; "
+          .help("Metric of the best checkpoint (lowest loss, perplexity or rewards/rejected, highest of the others), "
+                "which save_total_limit never deletes. An evaluation precedes each scheduled save, even if eval_steps "
+                "schedules none; "
                 "checkpoints requested at other steps are not considered.")
           .one_of(metrics_or_none())
           .when("there are validation samples", validates),
@@ -99,8 +99,11 @@ const Entries& evaluation_table() {
           .at_least(0)
           .when("there are validation samples", validates),
       option("metrics", &C::metrics)
-          .help("Metrics to compute. All but loss and perplexity compare the generated text, or the class, with "
-                "the label: precision, recall and F1 as scikit-learn, rouge as rouge-score, bleu as sacrebleu.")
+          .help(
+              "Metrics to compute. All but loss, perplexity and rewards compare the generated text, or the class, with "
+              "the label: precision, recall and F1 as scikit-learn, rouge as rouge-score, bleu as sacrebleu. The "
+              "rewards "
+              "of pairs (dpo) are always measured.")
           .one_of(metric_names())
           .when("there are validation samples", validates),
       option("generate", &C::generate)
