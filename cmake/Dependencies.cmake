@@ -1,24 +1,8 @@
-# External libraries: Debian's through find_package or pkg-config; LibTorch.cmake adds libtorch from the unpacked wheel.
-find_package(Threads REQUIRED)
-find_package(fmt REQUIRED)
-find_package(spdlog REQUIRED)
-find_package(yaml-cpp REQUIRED)
-find_package(nlohmann_json REQUIRED)
-find_package(CLI11 REQUIRED)
-find_package(PkgConfig REQUIRED)
-pkg_check_modules(sentencepiece REQUIRED IMPORTED_TARGET sentencepiece)
-pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)       # regular expressions in tokenizer.json and of adapters
-pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)   # Unicode normalization
-pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
-pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)       # file names of prepared data
+# External libraries: Packages.cmake finds Debian's, and LibTorch.cmake libtorch in the unpacked wheel.
+include(Packages)
 pkg_check_modules(libdw REQUIRED IMPORTED_TARGET libdw)           # native stacks of stuck ranks
-find_package(ZLIB REQUIRED)
 pkg_check_modules(openmpi IMPORTED_TARGET ompi-c)                   # optional: training.ddp_backend: mpi
 pkg_check_modules(libcurl IMPORTED_TARGET libcurl)                   # optional: logging.report_to: [mlflow]
-find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)               # authentication, signatures, and TLS between machines
-if(NOT TARGET yaml-cpp::yaml-cpp)
-  add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp) # yaml-cpp before 0.8
-endif()
 
 find_file(TRAINER_CHART_LIBRARY chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH) # for report.html
 

@@ -3,6 +3,8 @@
 #             PREFIX/bin/trainer; PREFIX/share/doc/trainer, and PREFIX/share/trainer with the examples; manual pages
 #             in PREFIX/share/man/man1, and completions where bash, zsh and fish look for them
 #   libtorch: PREFIX/lib/trainer/{torch,nvidia,pyarrow}, in the wheels' layout, through which the libraries find each other
+#   development: find_package(trainer), for programs of one's own that add to it (docs/adding_a_model.md): PREFIX/include/trainer,
+#             PREFIX/lib/trainer/development and PREFIX/lib/cmake/trainer
 # The folder is relocatable: every library is found relative to the program. A Python package with `bin` uses the libtorch
 # of the environment it is installed in (the second entry of the path).
 set(trainer_rpath "$ORIGIN/../torch/lib:$ORIGIN/../../torch/lib:$ORIGIN/../lib:$ORIGIN/../pyarrow:$ORIGIN/../../pyarrow")
@@ -60,3 +62,36 @@ if(TRAINER_CUDA)
   install(DIRECTORY "${cuda_root}/torch/lib" DESTINATION lib/trainer/torch COMPONENT libtorch)
   install(DIRECTORY "${cuda_root}/nvidia" DESTINATION lib/trainer COMPONENT libtorch PATTERN include EXCLUDE)
 endif()
+
+# trainer-worker as libraries: all that `worker` links.
+set(waiting worker)
+set(development trainer_flags)
+while(waiting)
+  list(POP_FRONT waiting library)
+  if(TARGET ${library} AND NOT library IN_LIST development)
+    get_target_property(is_imported ${library} IMPORTED)
+    if(NOT is_imported)
+      list(APPEND development ${library})
+      get_target_property(linked ${library} INTERFACE_LINK_LIBRARIES)
+      list(APPEND waiting ${linked})
+    endif()
+  endif()
+endwhile()
+install(TARGETS ${development} EXPORT trainer ARCHIVE DESTINATION lib/trainer/development COMPONENT development)
+install(EXPORT trainer NAMESPACE trainer:: FILE trainer-targets.cmake DESTINATION lib/cmake/trainer COMPONENT development)
+include(CMakePackageConfigHelpers)
+configure_package_config_file(cmake/trainer-config.cmake.in "${CMAKE_BINARY_DIR}/trainer-config.cmake"
+  INSTALL_DESTINATION lib/cmake/trainer)
+write_basic_package_version_file("${CMAKE_BINARY_DIR}/trainer-config-version.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_BINARY_DIR}/trainer-config.cmake" "${CMAKE_BINARY_DIR}/trainer-config-version.cmake"
+              cmake/Packages.cmake cmake/TorchTargets.cmake
+        DESTINATION lib/cmake/trainer COMPONENT development)
+# The public interface: what a model family is made of, how to add one and a metric, and the program. (library_test.py checks
+# that these headers include no others.)
+install(DIRECTORY models DESTINATION include/trainer COMPONENT development
+        FILES_MATCHING PATTERN "*.h" PATTERN cuda EXCLUDE PATTERN reference EXCLUDE)
+foreach(header IN ITEMS engine/base/errors.h engine/evaluation/predictions.h engine/evaluation/scores.h engine/worker/program.h)
+  cmake_path(GET header PARENT_PATH folder)
+  install(FILES ${header} DESTINATION include/trainer/${folder} COMPONENT development)
+endforeach()
+install(DIRECTORY tests/library_example DESTINATION share/trainer COMPONENT development)

@@ -1,6 +1,7 @@
 #include "models/registry.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -22,15 +23,9 @@
 namespace trainer::models {
 namespace {
 
-struct Family {
-  const char* model_type;
-  std::unique_ptr<Model> (*build)(const BuildRequest& request);
-  std::vector<Task> tasks;
-};
-
-const std::vector<Family>& families() {
+std::vector<Family>& families() {
   using enum Task;
-  static const std::vector<Family> all{
+  static std::vector<Family> all{
       {"bert", bert::build, {kSequenceClassification}},
       {"gemma", gemma::build<gemma::Generation::k1>, {kCausalLm, kSequenceClassification}},
       {"gemma2", gemma::build<gemma::Generation::k2>, {kCausalLm, kSequenceClassification}},
@@ -94,9 +89,16 @@ std::unique_ptr<Model> build_model(const BuildRequest& request) {
   throw InputError(message);
 }
 
+void add_family(Family family) {
+  for (const Family& other : families())
+    if (other.model_type == family.model_type)
+      throw ConfigError("there is already a model family '{}'.", family.model_type);
+  families().push_back(std::move(family));
+}
+
 std::vector<std::string> model_types() {
   std::vector<std::string> names;
-  for (const Family& family : families()) names.emplace_back(family.model_type);
+  for (const Family& family : families()) names.push_back(family.model_type);
   return names;
 }
 

@@ -21,6 +21,15 @@ struct BuildRequest {
 };
 std::unique_ptr<Model> build_model(const BuildRequest& request);
 
+/// A model family: how to build a model of it, and the tasks it can be trained for, the default first.
+struct Family {
+  std::string model_type;  // of config.json
+  std::unique_ptr<Model> (*build)(const BuildRequest& request);
+  std::vector<Task> tasks;
+};
+/// Adds a family; call it before models are built. Errors: ConfigError if the model_type is taken.
+void add_family(Family family);
+
 /// The families that this build supports, for messages.
 std::vector<std::string> model_types();
 

@@ -42,6 +42,14 @@ bundle_libraries() { # FOLDER
   done < <(system_libraries)
 }
 
+# The programs and libtorch, without what is only for building programs against them.
+install_programs() { # PREFIX
+  local component
+  for component in programs libtorch; do
+    cmake --install build/release --prefix "$1" --component "$component" --strip >/dev/null
+  done
+}
+
 license_files() { # FOLDER LIBRARY…
   local folder=$1 package library
   shift
@@ -57,7 +65,7 @@ license_files() { # FOLDER LIBRARY…
 
 make_deb() {
   local root=$work/deb depends size
-  cmake --install build/release --prefix "$root/usr" --strip >/dev/null
+  install_programs "$root/usr"
   mkdir -p "$root/DEBIAN" "$work/debian"
   tools/packaging/sbom.py "$version" "$revision" --wheels >"$root/usr/share/doc/trainer/sbom.spdx.json"
   touch "$work/debian/control"
@@ -87,7 +95,7 @@ CONTROL
 make_tar() {
   local root=$work/trainer-$version libraries
   mapfile -t libraries < <(system_libraries)
-  cmake --install build/release --prefix "$root" --strip >/dev/null
+  install_programs "$root"
   bundle_libraries "$root/lib/trainer/lib"
   license_files "$root/share/doc/trainer/licenses" "${libraries[@]}"
   tools/packaging/sbom.py "$version" "$revision" --wheels --libraries "${libraries[@]}" >"$root/share/doc/trainer/sbom.spdx.json"

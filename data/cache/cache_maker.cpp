@@ -6,6 +6,7 @@
 #include "data/cache/ordered_workers.h"
 #include "data/cache/token_cache.h"
 #include "data/chat/play_records.h"
+#include "data/readers/class_label.h"
 #include "data/readers/readers.h"
 #include "data/sampler/random_subset.h"
 #include "data/samples/sample_maker.h"
@@ -165,6 +166,7 @@ class StoreMaker {
       facts_.records = record + 1;
       facts_.too_long += made.records[i].too_long;
       facts_.too_short += made.records[i].too_short;
+      if (made.records[i].same > 0 && same_++ == 0) first_same_ = made.places[i];
       for (MadeSample& sample : made.records[i].samples) {
         if (request_.config.group_texts)
           grouper_.add(sample, record);
@@ -214,12 +216,17 @@ class StoreMaker {
   }
 
   void finish() {
+    if (request_.config.task == config::Task::kSequenceClassification)
+      facts_.class_names = declared_class_names(request_.source, target_column(request_.config));
     facts_.notes = summary_.notes();
     if (facts_.cut > 0) facts_.notes.push_back(cut_note());
     if (skipped_ > 0)
       facts_.notes.push_back(fmt::format("{} skipped because {} could not be converted{}: {}",
                                          counted(skipped_, "record was", "records were"), skipped_ == 1 ? "it" : "they",
                                          skipped_ == 1 ? "" : "; the first", first_skipped_));
+    if (same_ > 0)
+      facts_.notes.push_back(fmt::format("{} dropped because the chosen reply equals the rejected one; the first: {}",
+                                         counted(same_, "pair was", "pairs were"), first_same_));
     if (facts_.too_long > 0)
       facts_.notes.push_back(
           fmt::format("{} samples were dropped because they exceeded the length limit or had nothing left to "
@@ -240,8 +247,9 @@ class StoreMaker {
   std::map<std::string, int32_t> label_numbers_;
   size_t source_ = 0;
   int64_t skipped_ = 0, sources_cut_ = 0, targets_cut_ = 0;
-  std::string first_skipped_;
-  double part_ = 0;  // the fraction of the files that was read
+  std::string first_skipped_, first_same_;
+  int64_t same_ = 0;  // pairs of equal replies
+  double part_ = 0;   // the fraction of the files that was read
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "data/cache/cache_maker.h"
 #include "data/cache/content_hash.h"
+#include "data/readers/class_label.h"
 #include "data/readers/paths.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
@@ -57,6 +58,11 @@ std::string recipe(const PrepareRequest& request, const std::vector<std::string>
   append_options(config::data_table(), &config, text);
   for (const std::vector<std::string>* paths : {&std::as_const(more), &files})
     for (const std::string& hash : file_hashes(*paths, memory)) text += hash + "\n";
+  if (request.config.task == config::Task::kSequenceClassification) {
+    text += "class names\n";  // those in tables are part of their files
+    for (const std::string& path : request.source.path)
+      for (const std::string& name : class_names_of_folder(path, target_column(request.config))) text += name + "\n";
+  }
   for (const SourceEntry& entry : find_sources(request.source)) text += fmt::format("{} files\n", entry.files.size());
   return text;
 }
@@ -155,6 +161,12 @@ std::shared_ptr<const TokenCache> open_store(const fs::path& folder) {
 }
 
 }  // namespace
+
+std::string target_column(const config::DataConfig& config) {
+  const std::string& target = config.target;
+  const bool is_template = target.size() > 2 && target.front() == '{' && target.back() == '}';
+  return is_template ? target.substr(1, target.size() - 2) : target;
+}
 
 fs::path cache_folder(const config::DataConfig& config) {
   if (!config.cache_dir.empty()) return config.cache_dir;

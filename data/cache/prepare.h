@@ -33,6 +33,9 @@ struct PrepareRequest {
 /// Errors: InputError for invalid data, or data that changes while it is read; MachineError.
 std::shared_ptr<const TokenCache> prepare(const PrepareRequest& request, const Tokenizer& tokenizer);
 
+/// The column that data.target names, alone or as the only one of a template.
+std::string target_column(const config::DataConfig& config);
+
 /// The folder of the token caches.
 std::filesystem::path cache_folder(const config::DataConfig& config);
 

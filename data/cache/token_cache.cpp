@@ -35,7 +35,7 @@ nlohmann::json to_json(const CacheFacts& facts) {
   return {{"version", kVersion},          {"records", facts.records}, {"samples", facts.samples},
           {"tokens", facts.tokens},       {"cut", facts.cut},         {"too_long", facts.too_long},
           {"too_short", facts.too_short}, {"sources", facts.sources}, {"labels", labels},
-          {"notes", facts.notes}};
+          {"notes", facts.notes},         {"class_names", facts.class_names}};
 }
 
 /// The hash of all that a cache contains: `about` is about.json without the hash itself.
@@ -63,6 +63,7 @@ CacheFacts facts_from(const nlohmann::json& json, const fs::path& folder) {
     json.at("too_short").get_to(facts.too_short);
     json.at("sources").get_to(facts.sources);
     json.at("notes").get_to(facts.notes);
+    facts.class_names = json.value("class_names", std::vector<std::string>());  // not in older caches
     for (const auto& label : json.at("labels")) facts.labels.push_back({label.at(0), label.at(1), label.at(2)});
   } catch (const nlohmann::json::exception&) {
     throw InputError("{}: corrupt. Remove its folder: it is created again.", file);

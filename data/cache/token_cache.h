@@ -18,7 +18,9 @@ namespace trainer::data {
 
 /// A tokenized sample. `second` depends on the task:
 ///   sequence to sequence  the target's tokens
-///   causal                the learned token ranges: begin, end, begin, end, …
+///   causal                the learned token ranges: begin, end, begin, end, …; of a pair, whose texts are back to
+///   back,
+///                         after the number of tokens of the chosen one
 ///   classification        one number: the index of its label in the cache's list of labels
 struct CachedSample {
   std::span<const int32_t> source, second;
@@ -37,6 +39,7 @@ struct CacheFacts {
   int64_t cut = 0, too_long = 0, too_short = 0;  // samples that were truncated, or dropped
   std::vector<int64_t> sources;                  // samples from each path of the configuration
   std::vector<CachedLabel> labels;
+  std::vector<std::string> class_names;  // that the data declares for these labels, which are then numbers; or none
   std::vector<std::string> notes;  // about skipped records, for the user
 };
 

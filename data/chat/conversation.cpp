@@ -7,6 +7,7 @@
 #include "data/readers/text_input.h"
 #include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
+#include "engine/config/names.h"
 
 namespace trainer::data {
 namespace {
@@ -64,8 +65,8 @@ void check_parts(const Json& parts, size_t number, const Record& record) {
   }
 }
 
-Json messages(const Record& record, const config::DataConfig& config) {
-  Json turns = list_in(record, config.messages.empty() ? "messages" : config.messages, "messages");
+/// Turns with `role` and `content`, as they are.
+Json messages(Json turns, const Record& record) {
   for (size_t i = 0; i < turns.size(); ++i) {
     const Json& turn = turns[i];
     text_at(turn, "role", i + 1, record);
@@ -85,10 +86,10 @@ std::string role_of(const std::string& from) {
   return from;
 }
 
-Json sharegpt(const Record& record, const config::DataConfig& config) {
+Json sharegpt(const Json& given, const Record& record) {
   Json turns = Json::array();
   size_t number = 0;
-  for (const Json& turn : list_in(record, config.messages.empty() ? "conversations" : config.messages, "sharegpt")) {
+  for (const Json& turn : given) {
     const std::string& from = text_at(turn, "from", ++number, record);
     const bool nothing = turn.contains("value") && turn["value"].is_null();
     turns.push_back(turn_of(role_of(from), nothing ? Json() : Json(text_at(turn, "value", number, record))));
@@ -96,11 +97,16 @@ Json sharegpt(const Record& record, const config::DataConfig& config) {
   return turns;
 }
 
-Json alpaca(const Record& record) {
+std::string alpaca_question(const Record& record) {
   std::string question = column(record, "instruction", "alpaca");
   const std::string* input = record.find("input");
   if (input != nullptr && !trimmed(*input).empty()) question += "\n\n" + *input;
-  return Json::array({turn_of("user", question), turn_of("assistant", column(record, "output", "alpaca"))});
+  return question;
+}
+
+Json alpaca(const Record& record) {
+  return Json::array(
+      {turn_of("user", alpaca_question(record)), turn_of("assistant", column(record, "output", "alpaca"))});
 }
 
 Json prompt(const Record& record, const config::DataConfig& config) {
@@ -128,12 +134,18 @@ Json play(const Record& record, const config::DataConfig& config) {
   return turns;
 }
 
+Json listed_turns(const Record& record, const std::string& name, config::Dialogue format) {
+  const bool shared = format == config::Dialogue::kShareGpt;
+  Json turns = list_in(record, name, shared ? "sharegpt" : "messages");
+  return shared ? sharegpt(turns, record) : messages(std::move(turns), record);
+}
+
 Json read(const Record& record, const config::DataConfig& config) {
   switch (config.dialogue) {
     case config::Dialogue::kMessages:
-      return messages(record, config);
     case config::Dialogue::kShareGpt:
-      return sharegpt(record, config);
+      return listed_turns(record, config.messages.empty() ? usual_turns(config.dialogue) : config.messages,
+                          config.dialogue);
     case config::Dialogue::kAlpaca:
       return alpaca(record);
     case config::Dialogue::kPrompt:
@@ -152,16 +164,50 @@ bool is_reply(const Json& turn) {
   return turn["role"] == "assistant";
 }
 
-Conversation conversation_of(const Record& record, const config::DataConfig& config) {
-  Conversation out{read(record, config), tools_of(record)};
-  Json& turns = out.turns;
-  if (turns.empty()) throw InputError("{}: the dialogue has no turns.", record.where());
+const char* usual_turns(config::Dialogue format) {
+  return format == config::Dialogue::kShareGpt ? "conversations" : "messages";
+}
+
+Json turns_in(const Record& record, const std::string& name, config::Dialogue format) {
+  const std::string_view text = trimmed(column(record, name, config::name_of(format).c_str()));
+  if (!text.starts_with('{')) return listed_turns(record, name, format);
+  parse_json(std::string(text), record.file, record.line);
+  const Json object = bounded_json<Json>(text);
+  const auto turns = object.find("messages");
+  Record listed = record;
+  for (auto& field : listed.fields)
+    if (field.first == name) field.second = turns == object.end() ? fmt::format("[{}]", text) : turns->dump();
+  return listed_turns(listed, name, format);
+}
+
+Json question_of(const Record& record, const config::DataConfig& config) {
+  const bool alpaca = config.dialogue == config::Dialogue::kAlpaca;
+  Json turns = Json::array();
+  const std::string* const system = record.find("system");
+  if (system != nullptr && !trimmed(*system).empty()) turns.push_back(turn_of("system", *system));
+  turns.push_back(
+      turn_of("user", alpaca ? alpaca_question(record) : Template(config.source, "data.source").render(record)));
+  return turns;
+}
+
+Json reply_of(std::string text) {
+  return Json::array({turn_of("assistant", std::move(text))});
+}
+
+Conversation with_system_and_tools(Json turns, const Record& record, const config::DataConfig& config) {
+  Conversation out{std::move(turns), tools_of(record)};
   const bool system =
-      std::any_of(turns.begin(), turns.end(), [](const Json& turn) { return turn["role"] == "system"; });
+      std::any_of(out.turns.begin(), out.turns.end(), [](const Json& turn) { return turn["role"] == "system"; });
+  if (!system && !config.system.empty()) out.turns.insert(out.turns.begin(), turn_of("system", config.system));
+  return out;
+}
+
+Conversation conversation_of(const Record& record, const config::DataConfig& config) {
+  Json turns = read(record, config);
+  if (turns.empty()) throw InputError("{}: the dialogue has no turns.", record.where());
   if (config.learn != config::Learn::kAll && std::none_of(turns.begin(), turns.end(), is_reply))
     throw InputError("{}: the dialogue has no assistant turn, so there is nothing to learn.", record.where());
-  if (!system && !config.system.empty()) turns.insert(turns.begin(), turn_of("system", config.system));
-  return out;
+  return with_system_and_tools(std::move(turns), record, config);
 }
 
 void join_parts(Conversation& conversation) {

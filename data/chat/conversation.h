@@ -17,6 +17,24 @@ struct Conversation {
 /// Errors: InputError with file and line for a record without such a dialogue.
 Conversation conversation_of(const Record& record, const config::DataConfig& config);
 
+/// The column in which records of the format messages or sharegpt usually have their turns.
+const char* usual_turns(config::Dialogue format);
+
+/// The turns in the column `name`: a list of turns of the format messages or sharegpt, one such turn, or an object with
+/// a list `messages`, as OpenAI's files have it. Errors: InputError with file and line.
+nlohmann::ordered_json turns_in(const Record& record, const std::string& name, config::Dialogue format);
+
+/// The question of a record of the format alpaca or prompt, as a turn of the user after one of the system, if the
+/// record has the column `system`.
+nlohmann::ordered_json question_of(const Record& record, const config::DataConfig& config);
+
+/// The turns of a reply: one of the assistant.
+nlohmann::ordered_json reply_of(std::string text);
+
+/// These turns with the record's column `tools` and, unless they have a system message, `config.system`.
+Conversation with_system_and_tools(nlohmann::ordered_json turns, const Record& record,
+                                   const config::DataConfig& config);
+
 /// Joins each content that is a list of text parts into one string.
 void join_parts(Conversation& conversation);
 

@@ -4,6 +4,7 @@
 
 #include "data/chat/conversation.h"
 #include "data/chat/learned_part.h"
+#include "data/chat/pair.h"
 #include "engine/base/errors.h"
 
 namespace trainer::data {
@@ -32,6 +33,19 @@ struct DialogueRenderer::Parts {
   config::DataConfig config;
   DialogueTemplate plain;
   std::optional<DialogueTemplate> for_tools;  // set when the tokenizer has a separate template for dialogues with tools
+
+  /// The template for `conversation`, whose contents become what it prints.
+  const DialogueTemplate& template_for(Conversation& conversation, const Record& record) const {
+    const bool tools = !conversation.tools.is_null();
+    const DialogueTemplate& with = tools && for_tools ? *for_tools : plain;
+    if (tools && !conversation.tools.empty() && !with.chat.takes_tools())
+      throw InputError(
+          "{}: the record has `tools`, which {} never prints.\n"
+          "Set data.chat_template to a template that supports tools, or remove the column.",
+          record.where(), with.chat.name());
+    if (!with.chat.takes_parts()) join_parts(conversation);
+    return with;
+  }
 };
 
 DialogueRenderer::DialogueRenderer(const config::DataConfig& config, const Tokenizer& tokenizer)
@@ -45,18 +59,25 @@ DialogueRenderer::~DialogueRenderer() = default;
 std::vector<Rendered> DialogueRenderer::render(const Record& record) const {
   const config::DataConfig& config = parts_->config;
   Conversation conversation = conversation_of(record, config);
-  const bool tools = !conversation.tools.is_null();
-  const DialogueTemplate& with = tools && parts_->for_tools ? *parts_->for_tools : parts_->plain;
-  if (tools && !conversation.tools.empty() && !with.chat.takes_tools())
-    throw InputError(
-        "{}: the record has `tools`, which {} never prints.\n"
-        "Set data.chat_template to a template that supports tools, or remove the column.",
-        record.where(), with.chat.name());
-  if (!with.chat.takes_parts()) join_parts(conversation);
+  const DialogueTemplate& with = parts_->template_for(conversation, record);
   const bool everyone = config.dialogue == config::Dialogue::kPlay && config.character.empty();
   Rendered rendered = render_dialogue(with, conversation, everyone ? config::Learn::kAll : config.learn, record);
   check_roles(conversation, with.chat, record);
   return {std::move(rendered)};
+}
+
+RenderedPair DialogueRenderer::render_pair(const Record& record) const {
+  Pair pair = pair_of(record, parts_->config);
+  RenderedPair rendered;
+  rendered.same = pair.chosen.turns == pair.rejected.turns;
+  const std::pair<Conversation&, Rendered&> texts[] = {{pair.chosen, rendered.chosen},
+                                                       {pair.rejected, rendered.rejected}};
+  for (const auto& [conversation, text] : texts) {
+    const DialogueTemplate& with = parts_->template_for(conversation, record);
+    text = render_reply(with, conversation, pair.prompt_turns, record);
+    check_roles(conversation, with.chat, record);
+  }
+  return rendered;
 }
 
 }  // namespace trainer::data

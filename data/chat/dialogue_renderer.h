@@ -21,6 +21,8 @@ class DialogueRenderer {
 
   /// One dialogue for most formats, many for a play. Errors: InputError with file and line.
   std::vector<Rendered> render(const Record& record) const;
+  /// The two dialogues of a pair (data/chat/pair.h). Errors: InputError with file and line.
+  RenderedPair render_pair(const Record& record) const;
 
  private:
   struct Parts;

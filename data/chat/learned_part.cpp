@@ -18,6 +18,17 @@ class Replies {
   TextRange find(size_t turn) const {
     const std::optional<size_t> begin = begin_of(turn), end = begin ? end_of(turn, *begin) : begin;
     if (end) return {*begin, *end};
+    throw_not_found(turn);
+  }
+
+  /// From the beginning of `turn` to the end of the text.
+  TextRange find_rest(size_t turn) const {
+    if (const std::optional<size_t> begin = begin_of(turn)) return {*begin, text_.size()};
+    throw_not_found(turn);
+  }
+
+ private:
+  [[noreturn]] void throw_not_found(size_t turn) const {
     throw InputError(
         "{}: {} renders turn {} differently once other turns follow, so the replies can't be located.\n"
         "`data.learn: all` does not locate replies, and `last_turn` only the last one; for all replies put {{% "
@@ -25,7 +36,6 @@ class Replies {
         record_.where(), chat_.name(), turn + 1);
   }
 
- private:
   std::string rendered(const Conversation& conversation, size_t count, bool prompt) const {
     return chat_.render(conversation, count, prompt, record_).text;
   }
@@ -114,6 +124,14 @@ Rendered render_dialogue(const DialogueTemplate& with, Conversation conversation
   if (out.learned.empty()) throw InputError("{}: {} printed no assistant turn.", record.where(), with.chat.name());
   if (last_only) out.learned.erase(out.learned.begin(), out.learned.end() - 1);
   out.last_reply = out.learned.back().begin;
+  return out;
+}
+
+Rendered render_reply(const DialogueTemplate& with, const Conversation& conversation, size_t first,
+                      const Record& record) {
+  Rendered out{with.chat.render(conversation, conversation.turns.size(), false, record).text, {}};
+  out.learned = {Replies(with, conversation, out.text, record).find_rest(first)};
+  out.last_reply = out.learned.front().begin;
   return out;
 }
 

@@ -21,4 +21,9 @@ struct DialogueTemplate {
 Rendered render_dialogue(const DialogueTemplate& with, Conversation conversation, config::Learn learn,
                          const Record& record);
 
+/// Renders the dialogue whose turns from index `first` on reply to those before: all of the text after the prompt for
+/// them is learned, as in TRL. Errors: as above.
+Rendered render_reply(const DialogueTemplate& with, const Conversation& conversation, size_t first,
+                      const Record& record);
+
 }  // namespace trainer::data

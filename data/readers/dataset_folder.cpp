@@ -6,14 +6,15 @@
 #include <map>
 #include <set>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "data/readers/dataset_card.h"
 #include "data/readers/paths.h"
 #include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/config/document/document.h"
-#include "engine/config/document/problems.h"
 
 namespace trainer::data {
 namespace {
@@ -86,20 +87,6 @@ Files saved_dict(const fs::path& folder, const std::string& split) {
   return saved_split(inside(folder, split, listing));
 }
 
-/// The YAML between the two lines `---` at the beginning of a README.md; null without one that can be read: then the
-/// names of the files count.
-Node front_matter(const fs::path& readme) {
-  try {
-    const std::string text = read_file(readme, kMostOfFile);
-    const size_t begin = text.find('\n'), end = text.find("\n---", begin == std::string::npos ? 0 : begin);
-    if (!text.starts_with("---") || end == std::string::npos) return {};
-    config::Problems problems;
-    return config::parse_yaml(text.substr(begin + 1, end - begin), readme.string(), problems);
-  } catch (const Error&) {
-    return {};
-  }
-}
-
 Files texts_of(const Node& node) {
   Files texts;
   if (node.is_scalar()) texts.push_back(node.text);
@@ -119,21 +106,6 @@ Splits splits_of(const Node& data_files) {
       splits[name->text] = texts_of(*path);
   for (const config::Member& member : data_files.members) splits[member.key] = texts_of(member.value);
   return splits;
-}
-
-/// The configuration to read: the only one, or the default.
-const Node& chosen(const Node& configs, const fs::path& folder) {
-  Files names;
-  for (const Node& item : configs.items) {
-    const Node *name = item.find("config_name"), *is_default = item.find("default");
-    if (configs.items.size() == 1 || (name != nullptr && name->text == "default") ||
-        (is_default != nullptr && is_default->text == "true"))
-      return item;
-    names.push_back(name != nullptr ? name->text : "?");
-  }
-  throw InputError(
-      "{0}: the dataset has the configurations {1}.\nGive the files of one as `path`, such as {0}/{2}/train-*.parquet.",
-      folder.string(), fmt::join(names, ", "), names.empty() ? "NAME" : names.front());
 }
 
 Files files_of_patterns(const fs::path& folder, const Files& patterns) {
@@ -187,9 +159,9 @@ bool is_snapshot(const fs::path& folder) {
 /// A dataset's repository, or a folder in its layout.
 std::optional<Files> of_repository(const fs::path& folder, const std::string& split) {
   if (const fs::path readme = folder / "README.md"; is_present(readme)) {
-    const Node matter = front_matter(readme);
+    const Node matter = front_matter(readme);  // without one that can be read, the names of the files count
     if (const Node* configs = matter.find("configs"); configs != nullptr && !configs->items.empty())
-      if (const Node* files = chosen(*configs, folder).find("data_files")) {
+      if (const Node* files = chosen_configuration(*configs, folder).find("data_files")) {
         const Splits splits = splits_of(*files);
         std::set<std::string> names;
         for (const auto& [name, patterns] : splits) names.insert(name);
@@ -204,29 +176,12 @@ std::optional<Files> of_repository(const fs::path& folder, const std::string& sp
   return files_by_name(folder, below, split);
 }
 
-/// The snapshot of a folder datasets--NAME in the Hub's cache that refs/main names, or the only one.
-fs::path snapshot_of(const fs::path& cached) {
-  std::error_code error;
-  if (is_present(cached / "refs" / "main")) {
-    const std::string commit = first_line(cached / "refs" / "main");
-    if (!commit.empty() && commit.find('/') == std::string::npos && is_present(cached / "snapshots" / commit))
-      return cached / "snapshots" / commit;
-  }
-  std::vector<fs::path> all;
-  for (const auto& entry : fs::directory_iterator(cached / "snapshots", error)) all.push_back(entry.path());
-  if (all.size() == 1) return all[0];
-  throw InputError("{}: has {} snapshots, and refs/main names none of them.\nGive the folder of one as `path`.",
-                   cached.string(), all.size());
-}
-
 }  // namespace
 
 std::optional<Files> dataset_files(const fs::path& folder, const std::string& split) {
   if (is_present(folder / "state.json") && is_present(folder / "dataset_info.json")) return saved_split(folder);
   if (is_present(folder / "dataset_dict.json")) return saved_dict(folder, split);
-  const bool cached = folder.lexically_normal().filename().string().starts_with("datasets--");
-  if (cached && is_present(folder / "snapshots")) return of_repository(snapshot_of(folder), split);
-  return of_repository(folder, split);
+  return of_repository(repository_of(folder), split);
 }
 
 }  // namespace trainer::data

@@ -18,6 +18,9 @@ class RecordReader {
   /// Errors: BadRecord: this record is bad; the next call continues after it. InputError: the rest of the file can't be
   /// read.
   virtual bool next(Record& record) = 0;
+  /// What the library datasets has written into the file about its columns, as JSON; "" if there is nothing. Nothing is
+  /// checked.
+  virtual std::string declared_features() const { return ""; }
 };
 
 using Reader = std::unique_ptr<RecordReader>;

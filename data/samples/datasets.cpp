@@ -66,21 +66,28 @@ Datasets open_tokens(const DatasetsRequest& request, const Tokenizer& tokenizer)
   }
   Datasets datasets;
   const bool classes = c.task == config::Task::kSequenceClassification;
-  std::vector<const TokenCache*> all;
-  for (const auto& store : stores) all.push_back(store.get());
-  if (classes) datasets.labels = choose_labels(c.labels, request.settled_labels, all, request.label_order);
-  const auto samples = [&](const std::shared_ptr<const TokenCache>& store, std::vector<int64_t> numbers) {
-    return std::make_shared<TokenSamples>(store, std::move(numbers), c.task,
-                                          classes ? class_numbers(datasets.labels, *store) : std::vector<int32_t>());
+  const std::vector<std::string>& declared = stores[0]->facts().class_names;
+  std::vector<Labels> labels;  // of each cache
+  for (const auto& store : stores) labels.push_back(store->facts().labels);
+  if (classes)
+    datasets.labels = choose_labels(c.labels, request.settled_labels, declared, labels, request.label_order);
+  for (size_t i = 0; i < stores.size() && classes; ++i) {
+    const std::vector<std::string>& own = stores[i]->facts().class_names;
+    labels[i] = named_labels(std::move(labels[i]), own.empty() ? declared : own, datasets.labels);
+  }
+  const auto samples = [&](size_t cache, std::vector<int64_t> numbers) {
+    TokenSamples::Classes of{classes ? class_numbers(datasets.labels, labels[cache]) : std::vector<int32_t>(),
+                             datasets.labels};
+    return std::make_shared<TokenSamples>(stores[cache], std::move(numbers), c.task, std::move(of),
+                                          !c.rejected.empty());
   };
   Division division = divide(*stores[0], request.seed, fraction);
-  datasets.train = samples(stores[0], std::move(division.train));
-  datasets.validation =
-      own_file ? samples(stores[1], all_of(*stores[1])) : samples(stores[0], std::move(division.validation));
+  datasets.train = samples(0, std::move(division.train));
+  datasets.validation = own_file ? samples(1, all_of(*stores[1])) : samples(0, std::move(division.validation));
   for (const auto& store : stores)
     for (const std::string& note : store->facts().notes)
       datasets.notes.push_back((store == stores.front() ? "" : "validation: ") + note);
-  if (std::string note = classes ? missing_labels(datasets.labels, *stores[0]) : ""; !note.empty())
+  if (std::string note = classes ? missing_labels(datasets.labels, labels[0]) : ""; !note.empty())
     datasets.notes.push_back(std::move(note));
   if (datasets.train->empty())
     throw InputError(

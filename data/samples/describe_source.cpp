@@ -6,6 +6,7 @@
 #include <set>
 
 #include "data/chat/conversation.h"
+#include "data/chat/pair.h"
 #include "data/chat/play_records.h"
 #include "data/readers/mnist.h"
 #include "data/readers/readers.h"
@@ -181,6 +182,19 @@ void find_dialogue(const Record& record, DataConfig config, SourceDescription& f
     if (text.starts_with('[') && (holds(Dialogue::kMessages, name) || holds(Dialogue::kShareGpt, name))) return;
 }
 
+/// The same of a pair. Texts are not known to be dialogues.
+void find_pair(const Record& record, DataConfig config, SourceDescription& found) {
+  for (const Dialogue dialogue : {Dialogue::kMessages, Dialogue::kShareGpt, Dialogue::kAlpaca}) {
+    config.dialogue = dialogue;
+    try {
+      pair_of(record, config);
+      found.dialogue = dialogue;
+      return;
+    } catch (const InputError&) {
+    }
+  }
+}
+
 void describe_images(const std::string& path, SourceDescription& found) {
   const Images images = read_mnist(path, MnistPart::kTrain);
   found.features = images.features;
@@ -199,7 +213,9 @@ void describe_records(const DataConfig& config, SourceDescription& found) {
   if (separated && source.columns.empty() && !are_names(found.columns, records))
     found.names = suggested_names(found.columns, records);
   if (config.task != config::Task::kCausalLm) return;
-  if (config.dialogue == Dialogue::kPlay)
+  if (!config.rejected.empty())
+    find_pair(records[0], config, found);
+  else if (config.dialogue == Dialogue::kPlay)
     PlayRecords(source, config.character).next(records[0]);
   else if (config.dialogue != Dialogue::kNone)
     conversation_of(records[0], config);

@@ -1,6 +1,7 @@
 #include "data/samples/labels.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -12,11 +13,18 @@
 namespace trainer::data {
 namespace {
 
-std::set<std::string> labels_in(const std::vector<const TokenCache*>& stores) {
+std::set<std::string> labels_in(const std::vector<Labels>& caches) {
   std::set<std::string> found;
-  for (const TokenCache* store : stores)
-    for (const CachedLabel& label : store->facts().labels) found.insert(label.text);
+  for (const Labels& labels : caches)
+    for (const CachedLabel& label : labels) found.insert(label.text);
   return found;
+}
+
+/// The number of a class, as a dataset's file has it; nothing for other texts.
+std::optional<size_t> class_number(const std::string& text, size_t classes) {
+  const bool is_short = !text.empty() && text.size() <= 6 && text.find_first_not_of("0123456789") == std::string::npos;
+  const size_t number = is_short ? std::stoul(text) : classes;
+  return number < classes ? std::optional(number) : std::nullopt;
 }
 
 /// Digits with an optional sign.
@@ -49,35 +57,50 @@ bool are_placeholders(const std::vector<std::string>& labels) {
 }
 
 std::vector<std::string> choose_labels(const std::vector<std::string>& configured,
-                                       const std::vector<std::string>& settled,
-                                       const std::vector<const TokenCache*>& stores, LabelOrder order) {
+                                       const std::vector<std::string>& settled, const std::vector<std::string>& declared,
+                                       const std::vector<Labels>& caches, LabelOrder order) {
   if (!configured.empty()) return configured;
   if (!settled.empty() && !are_placeholders(settled)) return settled;
-  const std::set<std::string> found = labels_in(stores);
+  const std::set<std::string> found = labels_in(caches);
   std::vector<std::string> labels(found.begin(), found.end());
+  const auto is_declared = [&](const std::string& label) {
+    return is_integer(label) || std::find(declared.begin(), declared.end(), label) != declared.end();
+  };
+  if (!declared.empty() && std::all_of(labels.begin(), labels.end(), is_declared)) return declared;
   if (order == LabelOrder::kIntegersAsNumbers && std::all_of(labels.begin(), labels.end(), is_integer))
     std::sort(labels.begin(), labels.end(), is_smaller_integer);
   return labels;
 }
 
-std::vector<int32_t> class_numbers(const std::vector<std::string>& labels, const TokenCache& store) {
+Labels named_labels(Labels labels, const std::vector<std::string>& declared, const std::vector<std::string>& chosen) {
+  const auto is_chosen = [&](const CachedLabel& label) {
+    return std::find(chosen.begin(), chosen.end(), label.text) != chosen.end();
+  };
+  const auto is_number = [](const CachedLabel& label) { return is_integer(label.text); };
+  const bool keeps = chosen != declared && std::all_of(labels.begin(), labels.end(), is_chosen);
+  if (keeps || !std::all_of(labels.begin(), labels.end(), is_number)) return labels;
+  for (CachedLabel& label : labels)
+    if (const auto number = class_number(label.text, declared.size())) label.text = declared[*number];
+  return labels;
+}
+
+std::vector<int32_t> class_numbers(const std::vector<std::string>& classes, const Labels& labels) {
   std::vector<int32_t> numbers;
-  for (const CachedLabel& label : store.facts().labels) {
-    const auto found = std::find(labels.begin(), labels.end(), label.text);
-    if (found == labels.end())
+  for (const CachedLabel& label : labels) {
+    const auto found = std::find(classes.begin(), classes.end(), label.text);
+    if (found == classes.end())
       throw InputError("{}: the label '{}' is not one of the classes {}{}.", label.first, label.text,
-                       fmt::join(labels, ", "), did_you_mean(label.text, labels));
-    numbers.push_back(static_cast<int32_t>(found - labels.begin()));
+                       fmt::join(classes, ", "), did_you_mean(label.text, classes));
+    numbers.push_back(static_cast<int32_t>(found - classes.begin()));
   }
   return numbers;
 }
 
-std::string missing_labels(const std::vector<std::string>& labels, const TokenCache& store) {
+std::string missing_labels(const std::vector<std::string>& classes, const Labels& labels) {
   std::vector<std::string> missing;
-  for (const std::string& label : labels)
-    if (std::none_of(store.facts().labels.begin(), store.facts().labels.end(),
-                     [&](const CachedLabel& stored) { return stored.text == label; }))
-      missing.push_back(label);
+  for (const std::string& name : classes)
+    if (std::none_of(labels.begin(), labels.end(), [&](const CachedLabel& stored) { return stored.text == name; }))
+      missing.push_back(name);
   if (missing.empty()) return "";
   return fmt::format("no sample has the label {}: the model can't learn it", fmt::join(missing, " or "));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "data/chat/dialogue_renderer.h"
+#include "data/chat/pair.h"
 #include "data/readers/text_input.h"
 #include "engine/base/errors.h"
 
@@ -18,12 +19,14 @@ std::string rendered(const Template& text, const Record& record, const char* opt
   return out;
 }
 
-/// The learned token ranges: begin, end, begin, end, … A token belongs to the byte range in which it begins.
-std::vector<int32_t> learned_tokens(const TokenOffsets& tokens, const std::vector<TextRange>& ranges) {
+/// The learned token ranges: begin, end, begin, end, … A token belongs to the byte range in which it begins; of pairs,
+/// as in TRL, a token that reaches into a reply belongs to it.
+std::vector<int32_t> learned_tokens(const TokenOffsets& tokens, const std::vector<TextRange>& ranges, bool pairs) {
   std::vector<int32_t> out;
   size_t at = 0;
   for (const TextRange& range : ranges) {
-    while (at < tokens.ids.size() && tokens.begins[at] < range.begin) ++at;
+    const auto is_before = [&] { return pairs ? tokens.ends[at] <= range.begin : tokens.begins[at] < range.begin; };
+    while (at < tokens.ids.size() && is_before()) ++at;
     const auto begin = static_cast<int32_t>(at);
     while (at < tokens.ids.size() && tokens.begins[at] < range.end) ++at;
     if (static_cast<int32_t>(at) == begin) continue;
@@ -56,7 +59,9 @@ SampleMaker::~SampleMaker() = default;
 
 MadeRecord SampleMaker::make(const Record& record) const {
   MadeRecord made;
-  if (dialogues_)
+  if (!config_.rejected.empty())
+    make_preference(record, made);
+  else if (dialogues_)
     make_dialogues(record, made);
   else if (config_.task == Task::kSeq2SeqLm)
     make_pair(record, made);
@@ -111,9 +116,18 @@ void SampleMaker::make_class(const Record& record, MadeRecord& made) const {
 MadeSample SampleMaker::learn_ranges(const Rendered& dialogue, bool add_special) const {
   TokenOffsets tokens = tokenizer_.encode_with_offsets(dialogue.text, add_special);
   MadeSample sample;
-  sample.second = learned_tokens(tokens, dialogue.learned);
+  sample.second = learned_tokens(tokens, dialogue.learned, !config_.rejected.empty());
   sample.source = std::move(tokens.ids);
   sample.text = {dialogue.text.substr(0, dialogue.last_reply), dialogue.text.substr(dialogue.last_reply)};
+  return sample;
+}
+
+MadeSample SampleMaker::learn_to_end(const Rendered& text) const {
+  MadeSample sample = learn_ranges(text, true);
+  // The end-of-sequence token, which is learned, replaces the tokens that the tokenizer appends.
+  sample.source.resize(sample.source.size() - std::min(after_, sample.source.size()));
+  if (tokenizer_.eos_id() >= 0) sample.source.push_back(tokenizer_.eos_id());
+  if (!sample.second.empty()) sample.second.back() = static_cast<int32_t>(sample.source.size());
   return sample;
 }
 
@@ -122,16 +136,10 @@ void SampleMaker::make_causal(const Record& record, MadeRecord& made) const {
   const std::string target = target_ ? rendered(*target_, record, "target") : "";
   Rendered whole{source + target, {}, target.empty() ? 0 : source.size()};
   whole.learned = {{whole.last_reply, whole.text.size()}};
-  MadeSample sample = learn_ranges(whole, true);
-  // The end-of-sequence token, which is learned, replaces the tokens that the tokenizer appends.
-  sample.source.resize(sample.source.size() - std::min(after_, sample.source.size()));
-  if (tokenizer_.eos_id() >= 0) sample.source.push_back(tokenizer_.eos_id());
-  const auto end = static_cast<int32_t>(sample.source.size());
+  MadeSample sample = learn_to_end(whole);
   if (target.empty()) {
-    sample.second = {0, end};
+    sample.second = {0, static_cast<int32_t>(sample.source.size())};
     sample.text = {"", whole.text};
-  } else if (!sample.second.empty()) {
-    sample.second.back() = end;
   }
   if (config_.group_texts) {  // split when the texts are grouped
     made.samples.push_back(std::move(sample));
@@ -140,23 +148,55 @@ void SampleMaker::make_causal(const Record& record, MadeRecord& made) const {
   keep_causal(std::move(sample), record, made);
 }
 
-void SampleMaker::keep_causal(MadeSample&& sample, const Record& record, MadeRecord& made) const {
+bool SampleMaker::fit_causal(MadeSample& sample, const Record& record, MadeRecord& made) const {
   const auto length = static_cast<int64_t>(sample.source.size());
   if (length > config_.max_length && config_.on_too_long == TooLong::kCut) {
     sample.source.resize(config_.max_length);
     cut_ranges(sample.second, static_cast<int32_t>(config_.max_length));
     sample.source_cut = true;
   } else if (!fit(sample.source, config_.max_length, record, made, sample.source_cut)) {
-    return;
+    return false;
   }
-  if (sample.second.empty())
-    ++made.too_long;  // nothing is left to learn
-  else
-    keep(std::move(sample), made);
+  if (sample.second.empty()) ++made.too_long;  // nothing is left to learn
+  return !sample.second.empty();
+}
+
+void SampleMaker::keep_causal(MadeSample&& sample, const Record& record, MadeRecord& made) const {
+  if (fit_causal(sample, record, made)) keep(std::move(sample), made);
 }
 
 void SampleMaker::make_dialogues(const Record& record, MadeRecord& made) const {
   for (const Rendered& dialogue : dialogues_->render(record)) keep_causal(learn_ranges(dialogue, false), record, made);
+}
+
+RenderedPair SampleMaker::render_pair(const Record& record) const {
+  if (dialogues_) return dialogues_->render_pair(record);
+  const PairOfTexts texts = texts_of_pair(record, config_);
+  const auto whole = [&](const std::string& reply) {
+    const size_t begin = texts.prompt.size();
+    return Rendered{texts.prompt + reply, {{begin, begin + reply.size()}}, begin};
+  };
+  return {whole(texts.chosen), whole(texts.rejected), texts.chosen == texts.rejected};
+}
+
+/// The tokens of both texts back to back. Without a prompt, nothing predicts the first token of a text.
+void SampleMaker::make_preference(const Record& record, MadeRecord& made) const {
+  const RenderedPair pair = render_pair(record);
+  if (pair.same) {
+    ++made.same;
+    return;
+  }
+  const auto tokens_of = [&](const Rendered& text) {
+    return dialogues_ ? learn_ranges(text, false) : learn_to_end(text);
+  };
+  MadeSample sample = tokens_of(pair.chosen), rejected = tokens_of(pair.rejected);
+  if (!fit_causal(sample, record, made) || !fit_causal(rejected, record, made)) return;
+  const auto begin = static_cast<int32_t>(sample.source.size());
+  sample.source.insert(sample.source.end(), rejected.source.begin(), rejected.source.end());
+  sample.second.insert(sample.second.begin(), begin);
+  for (const int32_t at : rejected.second) sample.second.push_back(begin + at);
+  sample.source_cut |= rejected.source_cut;
+  keep(std::move(sample), made);
 }
 
 }  // namespace trainer::data

@@ -30,6 +30,7 @@ struct MadeSample {
 struct MadeRecord {
   std::vector<MadeSample> samples;
   int64_t too_long = 0, too_short = 0;  // dropped samples
+  int64_t same = 0;                     // dropped pairs, of equal replies
 };
 
 /// Renders and tokenizes records for `config.task`. Safe to use from several threads.
@@ -47,11 +48,17 @@ class SampleMaker {
   void make_class(const Record& record, MadeRecord& made) const;
   void make_causal(const Record& record, MadeRecord& made) const;
   void make_dialogues(const Record& record, MadeRecord& made) const;
+  void make_preference(const Record& record, MadeRecord& made) const;
 
+  RenderedPair render_pair(const Record& record) const;
   MadeSample learn_ranges(const Rendered& rendered, bool add_special) const;
+  /// A text that isn't a dialogue, with the end-of-sequence token: its last range goes up to the end.
+  MadeSample learn_to_end(const Rendered& text) const;
   /// False when there are more than `limit` tokens and the sample is dropped.
   bool fit(std::vector<int32_t>& ids, int64_t limit, const Record& record, MadeRecord& made, bool& cut) const;
   void keep(MadeSample&& sample, MadeRecord& made) const;
+  /// Truncates a causal sample, or returns false when it is dropped.
+  bool fit_causal(MadeSample& sample, const Record& record, MadeRecord& made) const;
   void keep_causal(MadeSample&& sample, const Record& record, MadeRecord& made) const;
 
   const config::DataConfig& config_;

@@ -13,12 +13,14 @@ struct Sample {
   std::vector<int32_t> source, labels;
   std::vector<int64_t> parts;       // where documents begin; attention never crosses documents; empty: one document
   std::span<const uint8_t> pixels;  // images, instead of `source`
+  std::vector<double> reference;    // of a pair: the reference's log-probabilities of both texts; empty: not known
 };
 
 /// The lengths of a sample in tokens.
 struct Lengths {
   int64_t source = 0, labels = 0;
-  int64_t learned = 0;  // labels that are not -100
+  int64_t learned = 0;   // labels that are not -100
+  int64_t rejected = 0;  // of a pair: tokens of `source` that are the rejected text's
 };
 
 /// The kind of labels: the target's tokens, the next token for each token of the source, or a class.
@@ -51,6 +53,10 @@ class Samples {
   /// The number of values of an image; 0 for texts.
   virtual int64_t features() const { return 0; }
   virtual LabelKind label_kind() const { return LabelKind::kTarget; }
+  /// Whether each sample is a pair, two documents: the chosen text, then the rejected one.
+  virtual bool are_pairs() const { return false; }
+  /// The terms of the loss that sample `index` adds to its sum: its learned labels, or one for a pair.
+  int64_t loss_terms(int64_t index) const { return are_pairs() ? 1 : lengths(index).learned; }
   /// The number of tokens that the model reads for sample `index`.
   int64_t tokens(int64_t index) const {
     if (label_kind() != LabelKind::kTarget) return source_length(index);

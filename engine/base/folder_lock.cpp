@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -53,8 +54,16 @@ Holder holder(const fs::path& folder) {
   return holder(file.get());
 }
 
-/// Replaces the text in place, at no moment by nothing: others may read it. Returns who signed.
-std::string sign(int fd, const fs::path& path) {
+constexpr const char* kEpoch = ", leader epoch ";
+
+/// 0: it has none.
+int64_t epoch_in(const std::string& who) {
+  const size_t at = who.rfind(kEpoch);
+  const int64_t epoch = at == who.npos ? 0 : std::atoll(who.c_str() + at + std::strlen(kEpoch));
+  return epoch > 0 && epoch < kMostEpochs ? epoch : 0;
+}
+
+std::string name_of_this_process(int64_t epoch) {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   std::tm local{};
@@ -62,13 +71,8 @@ std::string sign(int fd, const fs::path& path) {
   char since[32];
   std::strftime(since, sizeof(since), "%F %T", &local);
   // In containers, process ids and host names repeat; the moment doesn't.
-  const std::string who =
-      fmt::format("process {} on {} since {}.{:06}", getpid(), host_name(), since, now.tv_nsec / 1000);
-  const std::string text = who + "\n";
-  if (pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
-      ftruncate(fd, static_cast<off_t>(text.size())) != 0)
-    throw machine_error("write", path, errno);
-  return who;
+  return fmt::format("process {} on {} since {}.{:06}{}{}", getpid(), host_name(), since, now.tv_nsec / 1000, kEpoch,
+                     epoch);
 }
 
 /// As fs::create_directories(), but the last folder is for this user only.
@@ -128,7 +132,22 @@ void FolderLock::acquire() {
                          folder_.string(), who.empty() ? "another process" : who);
     }
   } while (!is_still_at(file_.get(), path));
-  who_ = sign(file_.get(), path);
+  raise_epoch(epoch_in(holder(file_.get()).who));
+}
+
+void FolderLock::raise_epoch(int64_t above) {
+  if (epoch_ > above) return;
+  epoch_ = above + 1;
+  who_ = name_of_this_process(epoch_);
+  sign();
+}
+
+/// Replaces the text in place, at no moment by nothing: others may read it.
+void FolderLock::sign() {
+  const std::string text = who_ + "\n" + line_;
+  if (pwrite(file_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
+      ftruncate(file_.get(), static_cast<off_t>(text.size())) != 0)
+    throw machine_error("write", folder_ / kName, errno);
 }
 
 FolderLock::~FolderLock() {
@@ -147,11 +166,9 @@ bool FolderLock::folder_is_used() const {
   return false;
 }
 
-void FolderLock::add_line(const std::string& line) const {
-  const std::string text = line.substr(0, kMostLine) + "\n";
-  if (pwrite(file_.get(), text.data(), text.size(), static_cast<off_t>(who_.size()) + 1) !=
-      static_cast<ssize_t>(text.size()))
-    throw machine_error("write", folder_ / kName, errno);
+void FolderLock::add_line(const std::string& line) {
+  line_ = line.substr(0, kMostLine) + "\n";
+  sign();
 }
 
 std::string line_of_holder(const fs::path& folder) {
@@ -164,6 +181,10 @@ FolderOwner::FolderOwner(fs::path folder, std::string name)
 FolderOwner FolderOwner::from_environment(fs::path folder) {
   const char* const name = std::getenv(kOwnerVariable);
   return FolderOwner(std::move(folder), name != nullptr ? name : "");
+}
+
+int64_t FolderOwner::epoch() const {
+  return epoch_in(who_);
 }
 
 std::string FolderOwner::taken_over() const {

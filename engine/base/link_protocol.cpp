@@ -43,7 +43,7 @@ LinkMessage decode_body(std::string_view body) {
   Fields fields(body);
   LinkMessage message;
   auto op = fields.take<uint8_t>();
-  if (op > static_cast<uint8_t>(LinkOp::kPeerKey)) throw PeerError("malformed message: unknown operation {}", op);
+  if (op > static_cast<uint8_t>(kLastLinkOp)) throw PeerError("malformed message: unknown operation {}", op);
   message.op = static_cast<LinkOp>(op);
   message.id = fields.take<uint32_t>();
   message.code = fields.take<int32_t>();

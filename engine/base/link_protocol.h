@@ -45,7 +45,7 @@ enum class LinkOp : uint8_t {
   // Between the supervisors of several machines, sent by a follower (F), by machine 0, the leader (L), or by both. See
   // Note [Several machines].
   kHello,      // F: strings {protocol, nonce}; not sealed
-  kChallenge,  // L: strings {protocol, nonce}; not sealed. All later messages are.
+  kChallenge,  // L: number the leader's epoch, strings {protocol, nonce}; not sealed. All later messages are.
   kIntroduce,  // F: an Introduction
   kWelcome,    // L: this machine may join; strings {the leader's host name}; code 1: the next generation, as one runs
   kPrepared,   // F: its preparation is done: it could join at once
@@ -67,7 +67,20 @@ enum class LinkOp : uint8_t {
   kSave,     // a save has ended: code 0 when it succeeded; no reply
 
   kPeerKey,  // -> strings {the key that this attempt's ranks share, or ""}. Between a rank and its own supervisor only.
+
+  // Copies of checkpoints between the supervisors of machines that share no folder: Note [Replicas] in
+  // engine/launch/folder_copy.h. S: by the machine that sends files, R: by the one that receives them.
+  kHoldings,   // F: its Holdings; code: it keeps no copies, strings {why}
+  kRestore,    // L: the machine `number` sends the leader its copy of strings {checkpoint}; -1: none has to any more
+  kGoAhead,    // L: no machine has to restore anything: number the leader's epoch
+  kCopyOffer,  // S: strings {checkpoint, then name, bytes and digest of each file}
+  kCopyWant,   // R: strings {numbers of the files that it lacks}; code: it takes none, strings {why}
+  kCopyPart,   // S: number the file, strings {the next bytes of it, encrypted}; code: it sends no more, strings {why}
+  kCopyTook,   // R: number bytes written so far
+  kCopyEnd,    // R: the copy is published; code: it isn't, strings {why}
 };
+
+inline constexpr LinkOp kLastLinkOp = LinkOp::kCopyEnd;
 
 enum LinkStatus : int32_t { kLinkOk = 0, kLinkTimedOut = 1, kLinkRefused = 2 };
 

@@ -8,51 +8,31 @@
 namespace trainer {
 
 struct Metric {
-  const char* name;
-  bool lower_is_better;
-  bool compares;  // the predicted text, or class, with the label
+  std::string name;
+  bool lower_is_better = false;
+  bool compares = true;  // the predicted text, or class, with the label
 };
 
-inline constexpr Metric kMetrics[] = {
-    {"loss", true, false},
-    {"perplexity", true, false},
-    {"accuracy", false, true},
-    {"exact_match", false, true},
-    {"precision_macro", false, true},
-    {"recall_macro", false, true},
-    {"f1_macro", false, true},
-    {"f1_micro", false, true},
-    {"f1_weighted", false, true},
-    {"matthews_correlation", false, true},
-    {"rouge1", false, true},
-    {"rouge2", false, true},
-    {"rougeL", false, true},
-    {"bleu", false, true},
-};
+/// Names the metrics that a program of its own adds, for the `trainer` that it becomes: "kappa:higher,ter:lower".
+inline constexpr const char* kMetricsVariable = "TRAINER_METRICS";
+
+/// All metrics: ours, those in kMetricsVariable, and those that this process has added.
+const std::vector<Metric>& all_metrics();
+/// Adds a metric; call it before configurations are read. Errors: ConfigError if its name is taken, or isn't letters,
+/// digits and underscores.
+void add_metric(Metric metric);
+/// The metrics that aren't ours, as in kMetricsVariable.
+std::string added_metrics();
+
+constexpr bool is_reward(std::string_view name) {
+  return name.starts_with("rewards/");
+}
 
 /// Null when there is none of this name.
-constexpr const Metric* find_metric(std::string_view name) {
-  for (const Metric& metric : kMetrics)
-    if (name == metric.name) return &metric;
-  return nullptr;
-}
-
-inline bool lower_is_better(std::string_view name) {
-  const Metric* const metric = find_metric(name);
-  return metric != nullptr && metric->lower_is_better;
-}
-
-inline std::vector<std::string> metric_names() {
-  std::vector<std::string> names;
-  for (const Metric& metric : kMetrics) names.emplace_back(metric.name);
-  return names;
-}
-
+const Metric* find_metric(std::string_view name);
+bool lower_is_better(std::string_view name);
+std::vector<std::string> metric_names();
 /// Whether one of these compares predictions with labels.
-inline bool any_compares(const std::vector<std::string>& names) {
-  for (const std::string& name : names)
-    if (const Metric* const metric = find_metric(name); metric != nullptr && metric->compares) return true;
-  return false;
-}
+bool any_compares(const std::vector<std::string>& names);
 
 }  // namespace trainer

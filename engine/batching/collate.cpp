@@ -20,10 +20,10 @@ void append_source(const data::Sample& sample, int64_t position, nn::Layout& lay
   }
 }
 
-at::Tensor to_tensor(const std::vector<int64_t>& values, bool pinned) {
-  at::Tensor tensor =
-      at::empty({static_cast<int64_t>(values.size())}, at::TensorOptions(at::kLong).pinned_memory(pinned));
-  std::copy(values.begin(), values.end(), tensor.data_ptr<int64_t>());
+template <class T>
+at::Tensor to_tensor(const std::vector<T>& values, at::ScalarType type, bool pinned) {
+  at::Tensor tensor = at::empty({static_cast<int64_t>(values.size())}, at::TensorOptions(type).pinned_memory(pinned));
+  std::copy(values.begin(), values.end(), tensor.data_ptr<T>());
   return tensor;
 }
 
@@ -44,12 +44,14 @@ models::Batch collate(const data::Samples& samples, std::span<const int64_t> pos
   const bool next = samples.label_kind() == data::LabelKind::kNext;
   std::vector<int64_t> ids, labels;
   std::vector<uint8_t> pixels;
+  std::vector<double> reference;
   data::Sample sample;
   for (const int64_t position : positions) {
     samples.read(index_of(position), sample);
     pixels.insert(pixels.end(), sample.pixels.begin(), sample.pixels.end());
     ids.insert(ids.end(), sample.source.begin(), sample.source.end());
     labels.insert(labels.end(), sample.labels.begin(), sample.labels.end());
+    reference.insert(reference.end(), sample.reference.begin(), sample.reference.end());
     if (samples.features() > 0)
       source->append(1, position);
     else
@@ -57,9 +59,15 @@ models::Batch collate(const data::Samples& samples, std::span<const int64_t> pos
     if (!next) target->append(static_cast<int64_t>(sample.labels.size()), position);
   }
   const auto learned = std::count_if(labels.begin(), labels.end(), [](int64_t label) { return label != -100; });
-  models::Batch batch{to_tensor(ids, pinned), to_tensor(labels, pinned), source, next ? source : target, learned};
+  models::Batch batch{to_tensor(ids, at::kLong, pinned), to_tensor(labels, at::kLong, pinned), source,
+                      next ? source : target, learned};
+  if (!reference.empty()) batch.reference = to_tensor(reference, at::kDouble, false).view({-1, 2});
   if (samples.features() > 0) batch.pixels = to_pixels(pixels, samples.features(), pinned);
   return batch;
+}
+
+int64_t loss_terms(const models::Batch& batch) {
+  return batch.reference.defined() ? batch.reference.size(0) : batch.target_tokens;
 }
 
 int64_t sample_count(const nn::Layout& layout) {

@@ -18,4 +18,7 @@ models::Batch collate(const data::Samples& samples, std::span<const int64_t> pos
 /// once.
 int64_t sample_count(const nn::Layout& layout);
 
+/// The terms of the loss in a batch: its labels that count, or its pairs.
+int64_t loss_terms(const models::Batch& batch);
+
 }  // namespace trainer::batching

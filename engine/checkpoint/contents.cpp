@@ -8,6 +8,7 @@
 #include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/folder_lock.h"
 #include "engine/checkpoint/digest.h"
 
 namespace trainer::checkpoint {
@@ -81,6 +82,12 @@ std::vector<std::string> classes_from(const json& manifest) {
   return manifest.value("classes", json::array()).get<std::vector<std::string>>();
 }
 
+int64_t leader_epoch_from(const json& manifest) {
+  const int64_t epoch = manifest.contains("leader_epoch") ? count_at(manifest, "leader_epoch") : 0;
+  if (epoch >= kMostEpochs) throw InputError("leader_epoch is {}", epoch);
+  return epoch;
+}
+
 int64_t count_of(const json& value, std::string_view name) {
   constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
   if (!value.is_number_unsigned() || value.get<uint64_t>() > kMost)
@@ -130,7 +137,8 @@ Contents read_contents(const fs::path& folder) {
                       all.at("metrics"),
                       files_from(all.at("files")),
                       conditions_from(all),
-                      classes_from(all)};
+                      classes_from(all),
+                      leader_epoch_from(all)};
     check_step(folder, contents.step);
     return contents;
   } catch (const json::exception& error) {

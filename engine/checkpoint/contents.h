@@ -36,6 +36,7 @@ struct Contents {
   std::vector<StoredFile> files;          // all but the manifest
   Conditions conditions{};
   std::vector<std::string> classes{};  // of a classifier, in output order; earlier versions wrote none
+  int64_t leader_epoch = 0;            // of the leader that saved it; earlier versions wrote none
 
   /// The size of all listed files.
   int64_t bytes() const;
@@ -52,6 +53,7 @@ Contents read_contents(const std::filesystem::path& folder);
 
 Conditions conditions_from(const nlohmann::json& manifest);
 std::vector<std::string> classes_from(const nlohmann::json& manifest);
+int64_t leader_epoch_from(const nlohmann::json& manifest);
 
 /// A non-negative integer, called `name` in messages. Errors: InputError when it is negative, beyond 63 bits or not an
 /// integer.

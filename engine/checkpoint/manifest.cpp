@@ -131,7 +131,8 @@ json progress_json(const Progress& p) {
           {"evaluations",
            {{"best", p.evaluations.best},
             {"improvements", p.evaluations.improvements},
-            {"without_better", p.evaluations.without_better}}}};
+            {"without_better", p.evaluations.without_better}}},
+          {"rewards_since_log", p.rewards_since_log}};
 }
 
 /// Manifests of earlier versions have no loss scale.
@@ -156,6 +157,12 @@ EvaluationsSoFar evaluations_from(const json& progress) {
   return {from.at("best"), count_at(from, "improvements"), count_at(from, "without_better")};
 }
 
+/// Manifests of earlier versions have no rewards.
+std::vector<double> rewards_from(const json& progress) {
+  return progress.contains("rewards_since_log") ? progress.at("rewards_since_log").get<std::vector<double>>()
+                                                : std::vector<double>();
+}
+
 /// `is_here`: the folder's files are on this machine.
 Manifest parsed(const std::string& text, const std::string& folder, bool is_here) {
   const std::string path = folder + "/manifest.json";
@@ -164,7 +171,7 @@ Manifest parsed(const std::string& text, const std::string& folder, bool is_here
     const json& p = all.at("progress");
     Manifest m{{count_at(p, "step"), count_at(p, "consumed_samples"), count_at(p, "global_batch_size"),
                 count_at(p, "optimizer_steps"), p.at("loss_since_log"), count_at(p, "updates_since_log"),
-                count_at(p, "tokens"), loss_scale_from(p), losses_from(p), evaluations_from(p)},
+                count_at(p, "tokens"), loss_scale_from(p), losses_from(p), evaluations_from(p), rewards_from(p)},
                count_at(all, "world_size"),
                count_at(all, "seed"),
                count_at(all, "samples_per_epoch"),
@@ -174,7 +181,8 @@ Manifest parsed(const std::string& text, const std::string& folder, bool is_here
                files_from(all.at("files")),
                {},
                conditions_from(all),
-               classes_from(all)};
+               classes_from(all),
+               leader_epoch_from(all)};
     check_step(folder, m.progress.step);
     const int64_t most = is_here ? bytes_there(folder, m.files) : std::numeric_limits<int64_t>::max();
     for (const json& tensor : all.at("tensors")) {
@@ -206,6 +214,7 @@ std::string to_json(const Manifest& m) {
                     {"metrics", m.metrics},
                     {"conditions", m.conditions},
                     {"classes", m.classes},
+                    {"leader_epoch", m.leader_epoch},
                     {"files", to_json(m.files)},
                     {"tensors", tensors}};
   return sealed(all.dump(1));

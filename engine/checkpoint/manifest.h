@@ -49,6 +49,7 @@ struct Progress {
   optim::LossScaleState loss_scale;  // of fp16
   optim::LossWatchState losses;      // statistics that detect loss spikes
   EvaluationsSoFar evaluations;
+  std::vector<double> rewards_since_log{};  // of pairs: sums since the last logged step (nn::RewardSums); else empty
 };
 
 struct Manifest {
@@ -63,6 +64,7 @@ struct Manifest {
   std::vector<SavedTensor> tensors;
   Conditions conditions{};
   std::vector<std::string> classes{};  // contents.h
+  int64_t leader_epoch = 0;            // contents.h
 };
 
 /// With its seal (contents.h).

@@ -13,6 +13,7 @@
 #include "engine/base/log.h"
 #include "engine/base/uncaught.h"
 #include "engine/checkpoint/digest.h"
+#include "engine/checkpoint/leader_epoch.h"
 #include "engine/checkpoint/signature.h"
 
 namespace trainer::checkpoint {
@@ -69,10 +70,11 @@ void Saver::take_memory(const RunState& state) {
 
 void Saver::begin(Manifest about, const RunState& state, Also also) {
   finish();
-  if (const std::string why = comm_.rank() == 0 ? owner_.taken_over() : ""; !why.empty())
+  if (const std::string why = comm_.rank() == 0 ? superseded(owner_) : ""; !why.empty())
     throw PeerError("{}", why);  // not collectively: it ends the process
   about_ = std::move(about);
   about_.world_size = comm_.size();
+  about_.leader_epoch = owner_.epoch();
   about_.optimizer = state.optimizer.name();
   about_.progress.optimizer_steps = state.optimizer.steps();
   partial_ = partial_path(options_.output_dir, about_.progress.step, owner_.name());
@@ -124,7 +126,7 @@ Saver::Report Saver::publish() {
     const auto others = other_files(partial_, about_.files, options_.digest);
     about_.files.insert(about_.files.end(), others.begin(), others.end());
     write_manifest(about_, partial_);
-    owner_.require();
+    require_leads(owner_);
     publish_folder(partial_, final);
   });
   if (!problem.empty()) return {problem, ""};
@@ -186,7 +188,7 @@ void Saver::record(int64_t step, const std::map<std::string, double>& metrics) c
   const std::string problem = problem_of([&] {
     Manifest manifest = read_manifest(folder.string());
     manifest.metrics = metrics;
-    owner_.require();
+    require_leads(owner_);
     replace_manifest(manifest, folder);
     rotate(options_.output_dir, options_.keep, step);
   });

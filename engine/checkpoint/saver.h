@@ -28,8 +28,9 @@ namespace trainer::checkpoint {
 // collective, on all of them. The optimizer must not change a weight before it has been copied: wait_for_copy().
 //
 // A process that was paused for long (its machine was suspended or disconnected) may find that another attempt, or
-// another run, owns the folder. Rank 0 therefore checks the owner before it changes anything in the folder, and a new
-// attempt begins by removing unfinished saves, so a folder that was about to be published is gone (Note [Pause points],
+// another run, owns the folder. Rank 0 therefore checks the owner before it changes anything in the folder, and before
+// it publishes also that no leader of a higher epoch has (leader_epoch.h); and a new attempt begins by removing
+// unfinished saves, so a folder that was about to be published is gone (Note [Pause points],
 // tests/checkpoint/pause_test.cpp).
 //
 // A signature (signature.h) is made by rank 0 when it publishes, from the checksums in the manifest, which are SHA-256

@@ -19,6 +19,7 @@
 #include "engine/config/machine/environment.h"
 #include "engine/config/machine/hub_folder.h"
 #include "engine/config/plan/adapter_folder.h"
+#include "engine/config/plan/reference_model.h"
 #include "engine/config/tables.h"
 #include "engine/launch/run.h"
 
@@ -75,17 +76,19 @@ config::Plan evaluated(const config::Plan& configured, const fs::path& output) {
   return plan;
 }
 
-Arguments rank_words(const std::string& model, const EvalFlags& wanted) {
+Arguments rank_words(const std::string& model, const EvalFlags& wanted, const config::Config& configured) {
   Arguments words{"eval", "--model", model};
   if (!wanted.predictions.empty())
     words.insert(words.end(), {"--predictions", fs::absolute(wanted.predictions).string()});
   if (wanted.json) words.emplace_back("--json");
+  if (configured.dpo) words.insert(words.end(), {"--reference", config::to_json(config::reference_of(configured))});
   return words;
 }
 
 int evaluate(const PlanFlags& flags, const EvalFlags& wanted) {
   config::Plan configured = flags.resolve();
   config::Config& config = configured.config;
+  const config::Config start = config;
   if (!wanted.metrics.empty()) config.evaluation.metrics = wanted.metrics;
   if (!config::validates(config))
     throw ConfigError("{} has no validation samples: set data.validation.path or data.validation.fraction.",
@@ -101,7 +104,7 @@ int evaluate(const PlanFlags& flags, const EvalFlags& wanted) {
   prepare_path();
   const int code = launch::run(
       plan, worker_path(), {.join = flags.join_timeout(), .last_call = flags.last_call()},
-      [&plan] { return run_prepare(plan); }, rank_words(model, wanted), places);
+      [&plan] { return run_prepare(plan); }, rank_words(model, wanted, start), places);
   if (code == kInternalFailure) output.keep();  // the message asks for its logs
   return code;
 }
@@ -109,11 +112,10 @@ int evaluate(const PlanFlags& flags, const EvalFlags& wanted) {
 }  // namespace
 
 int run_eval(const Arguments& arguments) {
-  CLI::App app(
-      "Evaluate a model or an adapter on the validation samples of a configuration, with its ranks.",
-      "eval");
+  CLI::App app("Evaluate a model or an adapter on the validation samples of a configuration, with its ranks.", "eval");
   app.footer(fmt::format(
-      "  --model FOLDER: a model folder or Hub name, an adapter's folder, or a checkpoint of one; default: what the run left in "
+      "  --model FOLDER: a model folder or Hub name, an adapter's folder, or a checkpoint of one; default: what the "
+      "run left in "
       "output_dir\n"
       "  --adapter FOLDER: an adapter for that model\n"
       "  --data FILE: instead of the configuration's validation samples\n"

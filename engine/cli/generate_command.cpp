@@ -67,7 +67,7 @@ int run_generate(const Arguments& arguments) {
       ->check(CLI::Range(0.0, 1.0));
   app.add_option("--repetition_penalty", request.repetition_penalty, "above 1: tokens that occurred become less likely")
       ->check(CLI::Range(1e-3, 1e3));
-  app.add_option("--num_beams", request.num_beams, "beam search: follow the n best texts, and print the best one")
+  app.add_option("--num_beams", request.num_beams, "beam search: follow the n best texts, and print the best one, or --num_return_sequences")
       ->check(CLI::Range(1, 1000));
   app.add_option("--length_penalty", request.length_penalty,
                  "of beam search: above 0 favors long texts, below 0 short ones; otherwise 1")
@@ -80,7 +80,7 @@ int run_generate(const Arguments& arguments) {
   app.add_option("--batch_size", request.batch_size, "prompts of a file at a time; default: 8")
       ->check(CLI::Range(1, 100'000));
   app.add_option("--num_return_sequences", request.num_return_sequences,
-                 "replies to each prompt, drawn with --temperature; default: 1")
+                 "replies to each prompt: drawn with --temperature, or the best of --num_beams; default: 1")
       ->check(CLI::Range(1, 1000));
   app.add_flag("--json", request.json, "print replies as JSON objects, one a line, for scripts");
   bool cpu = false;

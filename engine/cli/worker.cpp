@@ -35,6 +35,14 @@ std::string path_beside(const char* name) {
   return path;
 }
 
+/// The program that kWorkerVariable names; "" without it.
+std::string named_worker() {
+  const char* const path = std::getenv(kWorkerVariable);
+  if (path == nullptr || *path == '\0') return "";
+  if (access(path, X_OK) != 0) throw machine_error("run", fmt::format("{} ({})", path, kWorkerVariable), errno);
+  return path;
+}
+
 /// libtorch's own start takes some 450 MB of addresses, and what fails in it is reported by nobody.
 void check_address_space() {
   constexpr rlim_t kLeast = rlim_t{512} << 20;
@@ -50,7 +58,8 @@ void check_address_space() {
 
 std::string worker_path() {
   check_address_space();
-  return path_beside("trainer-worker");
+  const std::string named = named_worker();
+  return named.empty() ? path_beside("trainer-worker") : named;
 }
 
 std::string prepare_path() {

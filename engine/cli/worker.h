@@ -9,7 +9,8 @@
 
 namespace trainer::cli {
 
-/// Path of trainer-worker, next to this program. Errors: MachineError when it isn't there.
+/// Path of trainer-worker, next to this program, or of the program that kWorkerVariable names. Errors: MachineError when
+/// it isn't there.
 std::string worker_path();
 
 /// The same of trainer-prepare.

@@ -240,6 +240,19 @@ struct EnumNames<CommHook> {
 };
 
 template <>
+struct EnumNames<PreferenceLoss> {
+  using E = PreferenceLoss;
+  static constexpr std::pair<E, std::string_view> values[] = {{E::kSigmoid, "sigmoid"},
+                                                              {E::kRobust, "robust"},
+                                                              {E::kHinge, "hinge"},
+                                                              {E::kIpo, "ipo"},
+                                                              {E::kSigmoidNorm, "sigmoid_norm"}};
+  static constexpr std::string_view later[] = {"exo_pair",     "nca_pair", "bco_pair", "sppo_hard", "aot",
+                                               "aot_unpaired", "apo_zero", "apo_down", "discopop",  "sft",
+                                               "orpo",         "simpo",    "kto_pair"};
+};
+
+template <>
 struct EnumNames<LoraBias> {
   using E = LoraBias;
   static constexpr std::pair<E, std::string_view> values[] = {

@@ -347,6 +347,8 @@ inline constexpr bool kOptional = false;
 template <>
 inline constexpr bool kOptional<LoraConfig> = true;
 template <>
+inline constexpr bool kOptional<DpoConfig> = true;
+template <>
 inline constexpr bool kOptional<DeepspeedConfig> = true;
 template <>
 inline constexpr bool kOptional<MegatronConfig> = true;

@@ -53,6 +53,8 @@ enum class OnDivergence { kStop, kSkip, kRollback };
 enum class SaveStrategy { kSteps, kEpoch, kBest, kNo };
 /// Compression of gradients between ranks: none, 16 bits, or low-rank products of two matrices.
 enum class CommHook { kNo, kFp16, kBf16, kPowerSgd, kBatchedPowerSgd };
+/// The losses of pairs (models/nn/preference_loss.h).
+enum class PreferenceLoss { kSigmoid, kRobust, kHinge, kIpo, kSigmoidNorm };
 enum class LoraBias { kNone, kAll, kLoraOnly };
 
 /// `fsdp_config`: how parameters, gradients and optimizer state are sharded over ranks.
@@ -179,6 +181,9 @@ struct MegatronDataConfig {
 /// Of data.dialogue: prompt, unless data.source and data.target name others.
 inline constexpr const char* kPromptColumn = "prompt";
 inline constexpr const char* kCompletionColumn = "completion";
+/// Of pairs (dpo): the replies, unless data.target and data.rejected name others.
+inline constexpr const char* kChosenColumn = "chosen";
+inline constexpr const char* kRejectedColumn = "rejected";
 
 /// `data`: the samples, and how they are converted to model input.
 struct DataConfig {
@@ -187,6 +192,7 @@ struct DataConfig {
   ValidationConfig validation;
   std::string source = "source";  // a column, or a template "{sentence}"
   std::string target = "target";
+  std::string rejected;  // of pairs: the rejected reply; "": the samples aren't pairs
   int64_t max_source_length = 512;
   int64_t max_target_length = 128;
   int64_t max_length = 1024;  // of a causal sample, or of a text to classify
@@ -263,6 +269,13 @@ struct LoraConfig {
   double encoder_dropout = 0.0;
   std::string prompt_tuning_init = "RANDOM";  // RANDOM | TEXT | SAMPLE_VOCAB
   std::string prompt_tuning_init_text;
+};
+
+/// `dpo`: the loss of TRL's DPOConfig, same names and defaults.
+struct DpoConfig {
+  PreferenceLoss loss_type = PreferenceLoss::kSigmoid;
+  double beta = 0.1;
+  double label_smoothing = 0;
 };
 
 /// `training.lr_scheduler_kwargs`: parameters of a schedule in addition to warmup_steps.
@@ -358,6 +371,7 @@ struct CheckpointConfig {
   bool load_best_model_at_end = false;          // the final model is the best checkpoint's
   bool async_save = false;                      // written while training goes on
   std::string on_error = "warn";                // warn | stop: what to do if a save fails
+  int64_t replicas = 1;                         // copies of each checkpoint, on machines that share no folder
   std::string hash = "xxh3";                    // xxh3 | sha256
   std::string sign;                             // file of the private key that signs; "": none
   std::string trusted_key;                      // file of the public key that must have signed; "": any or none
@@ -388,6 +402,7 @@ struct EvaluationConfig {
 struct LoggingConfig {
   int64_t logging_steps = 10;
   std::vector<std::string> report_to;
+  int64_t histogram_steps = 0;  // between histograms of gradients and weights, for TensorBoard; 0: none
   int64_t metrics_port = 0;  // of the launcher's metrics page; 0: none
   std::string metrics_address = "127.0.0.1";
 };
@@ -422,6 +437,7 @@ struct Config {
   TokenizerConfig tokenizer;
   DataConfig data;
   std::optional<LoraConfig> lora;  // absent: every weight is trained
+  std::optional<DpoConfig> dpo;    // absent: the loss is the cross-entropy
   TrainingConfig training;
   CheckpointConfig checkpoint;
   EvaluationConfig evaluation;

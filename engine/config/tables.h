@@ -23,6 +23,7 @@ const Entries& validation_table();
 const Entries& megatron_data_table();
 const Entries& data_table();
 const Entries& lora_table();
+const Entries& dpo_table();
 const Entries& training_table();
 const Entries& training_arguments_table();  // other programs' keys in `training`
 const Entries& accelerator_table();

@@ -87,9 +87,9 @@ void BeamSearch::decide() {
   is_done_ = options_.stop == Beams::Stop::kWhenFull || possible <= finished_.back().score;
 }
 
-std::vector<std::vector<int64_t>> BeamSearch::best() const {
-  std::vector<std::vector<int64_t>> texts(static_cast<size_t>(options_.returned));
-  for (size_t i = 0; i < std::min(texts.size(), finished_.size()); ++i) texts[i] = finished_[i].tokens;
+std::vector<BeamSearch::Text> BeamSearch::best() const {
+  std::vector<Text> texts = finished_;
+  texts.resize(static_cast<size_t>(options_.returned), {{}, kImpossible});
   return texts;
 }
 

@@ -1,6 +1,7 @@
 // Beam search, as transformers' generate() does it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -35,15 +36,15 @@ class BeamSearch {
   bool is_done() const { return is_done_; }
   /// The tokens of a beam.
   const std::vector<int64_t>& tokens(int64_t beam) const { return running_.at(static_cast<size_t>(beam)).tokens; }
-  /// The finished texts with the best scores, without their ends, the best first: as many as Beams::returned, of which
-  /// the last are empty if fewer are finished.
-  std::vector<std::vector<int64_t>> best() const;
+  struct Text {
+    std::vector<int64_t> tokens;  // without its end
+    float score = 0;              // of a finished text: the sum of its log-probabilities by its length (Beams)
+  };
+  /// The finished texts with the best scores, the best first: as many as Beams::returned, of which the last are empty
+  /// if fewer are finished.
+  std::vector<Text> best() const;
 
  private:
-  struct Text {
-    std::vector<int64_t> tokens;
-    float score = 0;
-  };
   struct Candidate {
     int64_t beam, token;
     float score;

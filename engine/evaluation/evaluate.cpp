@@ -42,12 +42,14 @@ struct Found {
 nn::Pass pass_of(const Request& request) {
   nn::Pass pass;
   pass.label_smoothing = request.label_smoothing;
+  pass.preference = request.preference;
+  if (request.samples.are_pairs()) pass.rewards = std::make_shared<nn::RewardSums>();
   return pass;
 }
 
 void predict_classes(parallel::ParallelModel& model, const Request& request, const std::vector<int64_t>& samples,
-                     Found& found) {
-  const auto result = classify(model, batching::collate(request.samples, samples, same_index), pass_of(request));
+                     const nn::Pass& pass, Found& found) {
+  const auto result = classify(model, batching::collate(request.samples, samples, same_index), pass);
   found.loss += result.loss;
   for (size_t i = 0; i < samples.size(); ++i) {
     const auto number = static_cast<size_t>(result.classes[i]);
@@ -62,9 +64,9 @@ void write_texts(parallel::ParallelModel& model, const Request& request, const s
   const batching::Prompts prompts(request.samples);
   const bool next = request.samples.label_kind() == data::LabelKind::kNext;
   const models::Batch batch = batching::collate(next ? prompts : request.samples, samples, same_index);
-  const auto generated = generate(
-      model, batch, {},
-      {.max_new_tokens = request.max_new_tokens, .sampling = request.sampling, .beams = request.beams});
+  const auto generated =
+      generate(model, batch, {},
+               {.max_new_tokens = request.max_new_tokens, .sampling = request.sampling, .beams = request.beams});
   for (size_t i = 0; i < samples.size(); ++i) {
     const std::vector<int32_t> ids(generated[i].begin(), generated[i].end());
     found.predictions.push_back({samples[i], trimmed(request.tokenizer->decode(ids))});
@@ -93,10 +95,17 @@ void merge_predictions(const std::vector<std::string>& by_rank, const Request& r
     }
 }
 
-int64_t count_learned(const data::Samples& samples) {
-  int64_t learned = 0;
-  for (int64_t i = 0; i < samples.size(); ++i) learned += samples.lengths(i).learned;
-  return learned;
+int64_t count_loss_terms(const data::Samples& samples) {
+  int64_t terms = 0;
+  for (int64_t i = 0; i < samples.size(); ++i) terms += samples.loss_terms(i);
+  return terms;
+}
+
+/// Collective. Adds the mean rewards of all ranks' pairs.
+void add_rewards(const nn::RewardSums& mine, dist::Comm& comm, Result& result) {
+  const at::Tensor sums = mine.sums().clone();
+  comm.all_reduce(sums);
+  result.values.merge(nn::reward_metrics(sums, "eval_"));
 }
 
 }  // namespace
@@ -106,19 +115,21 @@ Result evaluate(parallel::ParallelModel& model, const Request& request) {
   const data::Range all{0, request.samples.size()};
   const auto batches = data::micro_batches(all, comm.rank(), comm.size(), request.batch_size);
   const bool classifies = model.model().classifies(), predicts = classifies || request.generate;
+  const nn::Pass pass = pass_of(request);
   Found found;
   for (size_t i = 0; i < batches.size(); ++i) {
     request.progress(fmt::format("evaluating {}/{}", i + 1, batches.size()));
     const std::vector<int64_t> samples = positions_of(batches[i]);
     if (classifies)
-      predict_classes(model, request, samples, found);
+      predict_classes(model, request, samples, pass, found);
     else
-      found.loss += model.evaluate(batching::collate(request.samples, samples, same_index), pass_of(request));
+      found.loss += model.evaluate(batching::collate(request.samples, samples, same_index), pass);
     if (predicts && !classifies) write_texts(model, request, samples, found);
   }
   request.progress("");
   Result result;
-  result.values["eval_loss"] = comm.sum(found.loss) / static_cast<double>(count_learned(request.samples));
+  result.values["eval_loss"] = comm.sum(found.loss) / static_cast<double>(count_loss_terms(request.samples));
+  if (pass.rewards) add_rewards(*pass.rewards, comm, result);
   if (std::count(request.metrics.begin(), request.metrics.end(), "perplexity") > 0)
     result.values["eval_perplexity"] = std::exp(result.values["eval_loss"]);
   if (!predicts) return result;

@@ -32,11 +32,13 @@ struct Request {
   bool generate;                                     // text: generate a reply to every sample, for predictions
   std::vector<std::string> metrics;                  // names of engine/base/metrics.h
   std::function<void(const std::string&)> progress;  // called with the current activity
+  nn::PreferenceOptions preference{};                // of pairs: their loss
 };
 
 /// Collective. Every sample counts once for any number of ranks and batch size; the loss is the mean over unmasked
 /// labels. A classifier's accuracy is always measured, from the same forward pass as the loss. Metrics that compare
-/// predictions need them: a classifier, or `generate`.
+/// predictions need them: a classifier, or `generate`. Of pairs, the loss is the mean over them, and their rewards are
+/// measured.
 Result evaluate(parallel::ParallelModel& model, const Request& request);
 
 }  // namespace trainer::evaluation

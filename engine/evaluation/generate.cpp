@@ -159,7 +159,10 @@ std::vector<std::vector<int64_t>> search(parallel::ParallelModel& model, const m
   });
   std::vector<std::vector<int64_t>> texts;
   for (const BeamSearch& one : searches)
-    for (std::vector<int64_t>& text : one.best()) texts.push_back(std::move(text));
+    for (BeamSearch::Text& text : one.best()) {
+      texts.push_back(std::move(text.tokens));
+      if (options.scores != nullptr) options.scores->push_back(text.score);
+    }
   return texts;
 }
 

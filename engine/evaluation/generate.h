@@ -17,6 +17,7 @@ struct Generation {
   std::vector<int64_t> end_tokens = {};  // empty: the model's own
   /// Called with each token of each sample's text; false: the text ends with it. It may be null.
   std::function<bool(size_t sample, int64_t token)> proceeds = nullptr;
+  std::vector<float>* scores = nullptr;  // if not null: filled with the scores of a beam search's texts
 };
 
 /// Collective. The new tokens of each sample of this rank, up to but excluding the end token; for beams, of its

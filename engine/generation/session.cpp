@@ -24,6 +24,22 @@ config::Plan plan_of(const config::GenerateRequest& request) {
   return train::plan_of_model(request.model);
 }
 
+/// Several replies are drawn, or found by a beam search.
+void check_count(const config::GenerateRequest& request, const evaluation::Generation& options) {
+  const int64_t wanted = request.num_return_sequences, beams = options.beams.count;
+  if (wanted == 1 || options.sampling.temperature > 0) return;
+  if (beams == 1)
+    throw ConfigError(
+        "--num_return_sequences {}: the most likely token at each step makes one reply; draw them with --temperature, "
+        "for example 1, or search for the best ones with --num_beams {}.",
+        wanted, wanted);
+  if (wanted > beams)
+    throw ConfigError(
+        "--num_return_sequences {}, but num_beams is {}: a search finds at most as many texts as it follows; give "
+        "--num_beams {} or more.",
+        wanted, beams, wanted);
+}
+
 /// The folder of the tokenizer: the adapter's, if it has one.
 std::string tokenizer_folder(const config::Config& config) {
   if (config.lora && !data::tokenizer_files_in(config.lora->path).empty()) return config.lora->path;
@@ -37,13 +53,14 @@ Session::Session(const config::GenerateRequest& request) : request_(request), co
   const config::Config& config = plan.config;
   if (config.data.task != config::Task::kCausalLm && config.data.task != config::Task::kSeq2SeqLm)
     throw ConfigError("{} is a classifier: it doesn't generate text.", config.model.path);
+  options_ = generation_for(config.model.path, request);
+  check_count(request, options_);
   tokenizer_ = data::open_tokenizer({}, tokenizer_folder(config));
   train::Blueprint blueprint = train::make_blueprint(plan);
   data::check_fits(*tokenizer_, blueprint.model->vocabulary());
   for (const nn::ParameterPtr& p : blueprint.model->all_parameters()) p->trainable = false;  // in the file's dtype
   prompts_ = std::make_unique<Prompts>(request, *tokenizer_, blueprint.model->task());
   model_ = train::make_parallel(plan, blueprint, *comm_);
-  options_ = generation_for(config.model.path, request);
   if (options_.end_tokens.empty()) options_.end_tokens = model_->model().end_tokens();
   if (const auto end = prompts_->end_of_reply()) options_.end_tokens.push_back(*end);
 }
@@ -72,31 +89,37 @@ void add_whole(const std::vector<std::vector<int64_t>>& texts,
 
 }  // namespace
 
-std::vector<std::string> Session::reply(const std::vector<Prompt>& prompts, int64_t first, const OnText& on_text) {
+std::vector<Session::Reply> Session::reply(const std::vector<Prompt>& prompts, int64_t first, const OnText& on_text) {
   const at::NoGradGuard no_grad;
+  const int64_t count = request_.num_return_sequences;
+  const bool searches = options_.beams.count > 1;
   const bool continues = model_->model().task() == models::Task::kCausalLm;
   std::vector<std::vector<int32_t>> sources;
   std::vector<TextStream> texts;
   std::vector<int64_t> room;
-  for (const Prompt& prompt : prompts) {
-    sources.push_back(prompt.ids);
-    texts.emplace_back(*tokenizer_, continues ? prompt.ids : std::vector<int32_t>(), request_.stop);
-    room.push_back(room_after(prompt));
-  }
+  for (const Prompt& prompt : prompts)
+    for (int64_t i = 0; i < count; ++i) {
+      if (i == 0 || !searches) sources.push_back(prompt.ids);
+      texts.emplace_back(*tokenizer_, continues ? prompt.ids : std::vector<int32_t>(), request_.stop);
+      room.push_back(room_after(prompt));
+    }
   const auto added = [&](size_t i, const std::string& text) { return text.empty() || !on_text || on_text(i, text); };
   evaluation::Generation options = options_;
+  options.beams.returned = searches ? count : 1;
+  std::vector<float> scores;
+  options.scores = &scores;
   options.max_new_tokens = *std::max_element(room.begin(), room.end());
   options.proceeds = [&](size_t i, int64_t token) {
     const std::string text = texts[i].add(static_cast<int32_t>(token));
     return added(i, text) && !texts[i].stopped() && --room[i] > 0;
   };
   const auto found = evaluation::generate(
-      *model_, batching::token_batch(std::move(sources), {}, model_->model().task(), first), {}, options);
-  if (options.beams.count > 1) add_whole(found, options.proceeds);
-  std::vector<std::string> replies;
+      *model_, batching::token_batch(std::move(sources), {}, model_->model().task(), first * count), {}, options);
+  if (searches) add_whole(found, options.proceeds);
+  std::vector<Reply> replies;
   for (size_t i = 0; i < texts.size(); ++i) {
     added(i, texts[i].finish());
-    replies.push_back(texts[i].text());
+    replies.push_back({texts[i].text(), searches ? std::optional<double>(scores[i]) : std::nullopt});
   }
   return replies;
 }

@@ -30,7 +30,7 @@ void report_failed_start(const config::StartedRank& started, const config::Plan*
                            .name = host_name(),
                            .job = started.step};
     if (own.machine == 0) {
-      Leader(appointment, own, signals).turn_away(error.code(), error.what(), kFarewellPatience);
+      Leader(appointment, own, signals, 0).turn_away(error.code(), error.what(), kFarewellPatience);
     } else {
       Follower(appointment, own, signals).report(error.code(), error.what(), kFarewellPatience);
     }

@@ -86,9 +86,10 @@ Follower::Greeted Follower::greet(const LeaderPlace& place) {
   if (challenge.op != LinkOp::kChallenge || challenge.strings.size() != 2 || challenge.strings[0] != kProtocol ||
       challenge.strings[1].size() != kNonceBytes)
     throw NotYet{stranger, true};
-  Seals seals = make_seals(appointment_.key, nonce, challenge.strings[1]);
+  Seals seals = make_seals(appointment_.key, nonce, challenge.strings[1], challenge.number);
   line.seal(std::move(seals.by_follower), std::move(seals.by_leader));
-  return {std::move(line), host_address, for_ranks};
+  if (!appointment_.key.empty()) line.encrypt();
+  return {std::move(line), host_address, for_ranks, challenge.number};
 }
 
 /// Without a secret, only a loopback address, unless the user allows any.
@@ -114,13 +115,18 @@ std::optional<Follower::Joined> Follower::try_all(const Alternatives& alternativ
 }
 
 Follower::Joined Follower::try_once(const LeaderPlace& place) {
-  auto [line, host_address, for_ranks] = greet(place);
+  auto [line, host_address, for_ranks, epoch] = greet(place);
   const std::string there = host_address.text();
   line.send(to_message(own_));
   const LinkMessage welcome =
       answer(line, fmt::format("machine 0 at {} has a different secret{}\n  set the same TRAINER_SECRET on every "
                                "machine",
                                there, appointment_.key.empty() ? "; this machine has none" : ""));
+  if (epoch != 0 && epoch < own_.epoch)
+    throw NotYet{fmt::format("the leader at {} is of leader epoch {}, but epoch {} has begun since: it was paused or cut "
+                             "off, and succeeded",
+                             there, epoch, own_.epoch),
+                 true};
   if (welcome.op == LinkOp::kEnd) throw_ending(welcome);
   if (welcome.op != LinkOp::kWelcome || welcome.strings.size() != 1)
     throw PeerError("machine 0 at {} broke the protocol", there);
@@ -130,6 +136,7 @@ Follower::Joined Follower::try_once(const LeaderPlace& place) {
                .line = std::move(line)};
   Joined joined;
   joined.waits = welcome.code == 1;
+  joined.epoch = epoch;
   say("trainer: machine {} of {}: connected to {}{}\n", own_.machine, own_.machines, host.name,
       joined.waits ? "; the run is in progress: this machine joins its next generation" : "");
   std::vector<Machine> others;

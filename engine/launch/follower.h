@@ -18,6 +18,7 @@ class Follower {
   struct Joined {
     Machines machines;
     bool waits = false;  // for the next generation
+    int64_t epoch = 0;   // the leader's: Note [Leader epochs]
   };
   /// Where else to look for a leader, and whether to lead instead: see Note [Succession].
   struct Alternatives {
@@ -26,7 +27,8 @@ class Follower {
   };
   /// Retries connecting to machine 0, or to the leader in its place, until it answers, and reports on standard error
   /// what it waits for. Null when this machine has taken over.
-  /// Only an answer that proves that it knows the secret ends the search: any program may listen at that address.
+  /// Only an answer that proves that it knows the secret ends the search: any program may listen at that address. A
+  /// leader of an older epoch than this machine has followed doesn't count either.
   /// Errors: PeerError when machine 0 doesn't answer in time or rejects this machine; ConfigError
   /// when the run has no secret and machine 0's address is open; StoppedBeforeStart.
   std::optional<Joined> join(const Alternatives& alternatives);
@@ -44,6 +46,7 @@ class Follower {
     MachineLine line;
     Address leader;
     std::string for_ranks;  // the address at which other machines' ranks reach this machine's
+    int64_t epoch = 0;      // as the leader claims
   };
 
   Greeted greet(const LeaderPlace& place);

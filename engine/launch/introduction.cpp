@@ -13,6 +13,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/folder_lock.h"
 #include "engine/base/hex.h"
 #include "engine/base/host_name.h"
 #include "engine/base/mapped_file.h"
@@ -22,7 +23,7 @@
 namespace trainer::launch {
 namespace {
 
-constexpr std::size_t kHead = 4;  // strings before the settings
+constexpr std::size_t kHead = 5;  // strings before the settings
 constexpr double kMostAhead = 5;  // seconds; beyond that, the logs of two machines can't be compared
 
 double now() {
@@ -85,7 +86,8 @@ Introduction introduce(const config::Plan& plan, const std::string& worker_path)
 
 LinkMessage to_message(const Introduction& introduction) {
   LinkMessage message{.op = LinkOp::kIntroduce, .code = introduction.machine, .number = introduction.machines};
-  message.strings = {introduction.name, introduction.build, introduction.job, fmt::format("{:.3f}", now())};
+  message.strings = {introduction.name, introduction.build, introduction.job, fmt::format("{:.3f}", now()),
+                     std::to_string(introduction.epoch)};
   for (const Setting& setting : introduction.settings)
     message.strings.insert(message.strings.end(), {setting.path, setting.value, setting.origin});
   return message;
@@ -101,7 +103,10 @@ Introduction introduction_of(const LinkMessage& message) {
                             .name = strings[0],
                             .build = strings[1],
                             .job = strings[2],
+                            .epoch = std::strtoll(strings[4].c_str(), nullptr, 10),
                             .ahead = std::strtod(strings[3].c_str(), nullptr) - now()};
+  if (introduction.epoch < 0 || introduction.epoch >= kMostEpochs)
+    throw PeerError("malformed message: leader epoch {}", introduction.epoch);
   for (std::size_t i = kHead; i < strings.size(); i += 3)
     introduction.settings.push_back({strings[i], strings[i + 1], strings[i + 2]});
   return introduction;

@@ -21,6 +21,7 @@ struct Introduction {
   std::string name;   // the host name: "node-b"
   std::string build;  // of the program that trains
   std::string job;    // "SLURM job 7, step 0"; "" without a scheduler that numbers jobs
+  int64_t epoch = 0;  // the highest leader epoch that it has followed: Note [Leader epochs]
   double ahead = 0;   // if received: seconds by which its clock is ahead of ours, ignoring the message's latency
   std::vector<Setting> settings;
 };

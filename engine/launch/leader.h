@@ -1,9 +1,12 @@
 // The leader: the machine which the others connect to; machine 0, unless it was lost (Note [Succession]).
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/launch/admissions.h"
@@ -19,7 +22,15 @@ namespace trainer::launch {
 /// the run.
 class Leader : public Door {
  public:
-  Leader(const Appointment& appointment, const Introduction& own, SignalQueue& signals);
+  /// `epoch`: of its leadership; 0: it has none, and only turns machines away. See Note [Leader epochs].
+  Leader(const Appointment& appointment, const Introduction& own, SignalQueue& signals, int64_t epoch);
+  /// Between attempts, for connections from now on.
+  void set_epoch(int64_t epoch) { epoch_ = epoch; }
+  /// Makes this leadership's epoch higher than `above` and returns it; 0: another machine leads.
+  using Outbid = std::function<int64_t(int64_t above)>;
+  /// To be called when a machine has followed a higher epoch before this leader has led anything: its disk was replaced,
+  /// and the number lost with it. Without it, such a leader counts as superseded.
+  void on_higher_epoch(Outbid outbid) { outbid_ = std::move(outbid); }
   /// Instead of the first meeting, when this machine succeeds a leader that was lost: listens. Errors: MachineError.
   void succeed();
 
@@ -32,8 +43,10 @@ class Leader : public Door {
   /// standard error which machines it waits for. Errors: PeerError when too few connect in time and, in the first
   /// meeting, when one has a different secret or build; in the first meeting also ConfigError, on every machine, with
   /// all differences of their configurations, or when there is no secret and the address is open; MachineError when it
-  /// can't listen on that address.
+  /// can't listen on that address, or was superseded.
   Gathered gather(Terms terms);
+  /// A machine has followed a leader of a higher epoch.
+  bool is_superseded() const { return !superseded_.empty(); }
   /// Sends the outcome of the run to the machines that still wait to join.
   void dismiss_all(const LinkMessage& last);
   /// Instead of gather(), when machine 0 has failed before: tells the others, as they connect, that the run has ended,
@@ -57,6 +70,7 @@ class Leader : public Door {
   void hear(Visitor& visitor);
   void greet(Visitor& visitor, const LinkMessage& hello);
   void admit(Visitor& visitor, Introduction who);
+  void meet_higher_epoch(Visitor& visitor);
   void welcome(Visitor& visitor);
   void doubt(Visitor& visitor, const std::string& why);
   void refuse(Visitor& visitor, int code, const std::string& why);
@@ -94,6 +108,9 @@ class Leader : public Door {
   std::set<int> told_;                   // the machines that know
   Clock::time_point next_ping_ = Clock::now();
   int strangers_ = 0;
+  int64_t epoch_;
+  Outbid outbid_;
+  std::string superseded_;  // by whom; "": as far as is known, by nobody
 };
 
 }  // namespace trainer::launch

@@ -6,6 +6,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/checkpoint/leader_epoch.h"
 #include "engine/checkpoint/signing_key.h"
 #include "engine/launch/screen.h"
 #include "engine/report/model_card.h"
@@ -48,12 +49,22 @@ int64_t saved_step(const config::Config& config) {
 
 Leadership::Leadership(const config::Plan& plan)
     : config_(plan.config), lock_(with_checked_keys(plan)), owner_(config_.output_dir, lock_.who()) {
+  raise_epoch(checkpoint::newest_epoch(config_.output_dir));
   tracking_.emplace(config_);
+}
+
+void Leadership::raise_epoch(int64_t above) {
+  lock_.raise_epoch(above);
+  owner_ = FolderOwner(config_.output_dir, lock_.who());
+}
+
+std::string Leadership::superseded() const {
+  return checkpoint::superseded(owner_);
 }
 
 void Leadership::leave_files(const Outcome& outcome, const Kept& kept) const try {
   const std::string& folder = config_.output_dir;
-  owner_.require();
+  checkpoint::require_leads(owner_);
   leave("outcome.json", [&] { write_outcome(outcome, kept, folder); });
   const bool has_updates = outcome.code == kDone || outcome.step >= 0;
   std::error_code ignored;

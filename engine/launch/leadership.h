@@ -19,6 +19,11 @@ class Leadership {
   explicit Leadership(const config::Plan& plan);
 
   const FolderOwner& owner() const { return owner_; }
+  int64_t epoch() const { return lock_.epoch(); }
+  /// Between attempts: the epoch becomes higher than `above`, that of a checkpoint from another machine.
+  void raise_epoch(int64_t above);
+  /// Why this machine leads no longer; "" while it does. See Note [Leader epochs].
+  std::string superseded() const;
   /// Writes into the lock file where the leader listens: see Note [Succession].
   void announce(const std::string& where) { lock_.add_line(where); }
   /// Whether there is nothing in the folder but its lock.

@@ -28,6 +28,11 @@ class MachineLine {
   /// The other end has proved that it knows the secret.
   void trust() { line_.allow(kMaxMachineFrame); }
 
+  /// What a file contains is encrypted if the run has a secret; the other end applies show() to each text in order.
+  void encrypt() { encrypts_ = true; }
+  std::string hide(std::string_view bytes) { return encrypts_ ? ours_->hide(bytes) : std::string(bytes); }
+  std::string show(std::string_view bytes) { return encrypts_ ? theirs_->hide(bytes) : std::string(bytes); }
+
   void send(const LinkMessage& message);
   /// Ends sending. Flushes what the socket accepts.
   void end();
@@ -41,6 +46,7 @@ class MachineLine {
 
   Line line_;
   std::optional<Seal> ours_, theirs_;
+  bool encrypts_ = false;
   std::deque<LinkMessage> arrived_;
 };
 

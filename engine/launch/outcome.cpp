@@ -151,6 +151,8 @@ void write_outcome(const Outcome& outcome, const Kept& kept, const fs::path& out
   json["step"] = outcome.step >= 0 ? nlohmann::ordered_json(outcome.step) : nlohmann::ordered_json();
   json["checkpoint"] = kept.checkpoint.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(kept.checkpoint);
   if (outcome.restarts > 0) json["restarts"] = outcome.restarts;
+  if (!kept.replicated.empty()) json["replicated_checkpoint"] = kept.replicated;
+  if (kept.leader_epoch > 0) json["leader_epoch"] = kept.leader_epoch;
   json["retryable"] = outcome.code == kPeerFailure || (outcome.code > 128 && outcome.code != kInterrupted);
   for (const RankState& state : outcome.ranks)
     if (state.beats > 0) json["ranks"].push_back(to_json(state));

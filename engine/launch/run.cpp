@@ -11,6 +11,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/folder_lock.h"
 #include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/checkpoint/leader_epoch.h"
 #include "engine/config/machine/machines.h"
 #include "engine/config/machine/started_rank.h"
 #include "engine/config/names.h"
@@ -27,6 +28,7 @@
 #include "engine/launch/outcome.h"
 #include "engine/launch/rank_assignment.h"
 #include "engine/launch/rank_threads.h"
+#include "engine/launch/replicas.h"
 #include "engine/launch/run_status.h"
 #include "engine/launch/screen.h"
 #include "engine/launch/secret.h"
@@ -42,12 +44,14 @@ namespace {
 constexpr std::chrono::milliseconds kBetweenHeirs{300};
 
 /// Reports the outcome; the leader also to files and servers. `leads`: null on a follower.
-void report(const Outcome& outcome, const config::Config& config, Leadership* leads) {
+void report(const Outcome& outcome, const config::Config& config, Leadership* leads, const RunStatus& status) {
   const std::string& resume = config.checkpoint.resume_from_checkpoint;
   const Kept kept{.checkpoint = newest_checkpoint(config.output_dir),
                   .resumes = resume == "auto" || resume == "true",
                   .wrote_nothing = leads != nullptr && leads->wrote_nothing(),
-                  .elsewhere = leads == nullptr};
+                  .elsewhere = leads == nullptr,
+                  .replicated = status.replicated,
+                  .leader_epoch = checkpoint::newest_epoch(config.output_dir)};
   if (leads != nullptr && !kept.wrote_nothing) leads->leave_files(outcome, kept);
   if (leads != nullptr) leads->end_tracking(outcome.code);
   if (outcome.code != kDone) say("{}", closing_block(outcome, kept, config.output_dir));
@@ -152,7 +156,7 @@ Outcome live(const Run& run, SignalQueue& signals, const std::function<Door*()>&
       } catch (const EndedBefore& before) {
         ended = before.outcome;
       }
-      if (const std::string why = run.leads ? run.leads->owner().taken_over() : ""; !why.empty())
+      if (const std::string why = run.leads ? run.leads->superseded() : ""; !why.empty())
         return {.code = kMachineFailure, .step = ended.step, .message = why};
       if (!ended.again) return ended;
       begin_next(attempts, ended, door(), signals, run.status);
@@ -166,13 +170,14 @@ Outcome live(const Run& run, SignalQueue& signals, const std::function<Door*()>&
 /// Starts the ranks of an attempt, and watches them until they end.
 Outcome supervise_attempt(const Run& run, Attempts& attempts, const Terms& terms, bool shares_folder,
                           const std::string& peer_key, Machines& machines, SignalQueue& signals,
-                          const std::function<std::string(Machines&)>& why_lost) {
+                          const std::function<std::string(Machines&)>& why_lost, Replication* replication) {
   const Attempt attempt{.terms = terms,
                         .machine = static_cast<int>(run.plan.config.machine_rank),
                         .judge = [&](Outcome& outcome) { attempts.judge(outcome, why_lost(machines)); },
                         .shares_folder = shares_folder,
                         .owner = run.leads ? run.leads->owner().name() : "",
-                        .peer_key = peer_key};
+                        .peer_key = peer_key,
+                        .replication = replication};
   if (run.leads) {
     run.leads->owner().require();
     checkpoint::recover_replaced(run.plan.config.output_dir);
@@ -191,8 +196,9 @@ Outcome run_alone(const Run& run, SignalQueue& signals) {
     const Preparation done = prepared ? Preparation{} : prepare_beside(run.prepare, none, signals);
     if (done.code != kDone) return unprepared(done);
     prepared = true;
-    return supervise_attempt(run, attempts, attempts.terms(), true, random_bytes(kPeerKeyBytes), none, signals,
-                             [](Machines&) { return ""; });
+    return supervise_attempt(
+        run, attempts, attempts.terms(), true, random_bytes(kPeerKeyBytes), none, signals, [](Machines&) { return ""; },
+        nullptr);
   });
 }
 
@@ -229,7 +235,9 @@ class InCompany {
         return {.code = error.code(), .message = error.what()};
       }
     });
-    if (leader_) leader_->dismiss_all(to_message(outcome));
+    // A leader that was succeeded only hangs up: machines that it knows look for the one that leads now.
+    if (leader_ && !leader_->is_superseded() && run_.leads->superseded().empty())
+      leader_->dismiss_all(to_message(outcome));
     return outcome;
   }
 
@@ -260,11 +268,14 @@ class InCompany {
     Leader::Gathered with = leader_ ? leader_->gather(attempts.terms()) : join(attempts);
     attempts.take(with.terms);
     of_attempt_ = with.terms.machines;
-    const Outcome ready = get_ready(attempts, with.machines);
+    std::unique_ptr<Replication> replication;
+    const Outcome ready = get_ready(attempts, with, replication);
     if (ready.code != kDone) return ready;
-    return supervise_attempt(run_, attempts, with.terms, shares_folder_,
-                             peer_key(appointment_.key, with.terms.attempt_id), with.machines, signals_,
-                             [this](Machines& machines) { return why_lost(machines); });
+    const Outcome ended = supervise_attempt(
+        run_, attempts, with.terms, shares_folder_, peer_key(appointment_.key, with.terms.attempt_id), with.machines,
+        signals_, [this](Machines& machines) { return why_lost(machines); }, replication.get());
+    if (replication) replicas_.end(*replication);
+    return ended;
   }
 
   std::string why_lost(Machines& machines) const {
@@ -280,6 +291,7 @@ class InCompany {
     for (;;) {
       std::optional<Follower::Joined> joined = Follower(appointment_, own_, signals_).join(alternatives);
       if (!joined) return leader_->gather(attempts.terms());
+      follow(joined->epoch);
       try {
         if (joined->waits) prepare_early(*joined);
         const Terms terms = hear_terms(joined->machines, signals_);
@@ -292,10 +304,25 @@ class InCompany {
     }
   }
 
+  /// The epoch of this machine's leader, which may be itself.
+  void follow(int64_t epoch) {
+    own_.epoch = std::max(own_.epoch, epoch);
+    run_.status.leader_epoch = own_.epoch;
+  }
+
   /// Listens where `appointment` says.
   void lead(const Appointment& appointment) {
-    leader_.emplace(appointment, own_, signals_);
+    follow(run_.leads->epoch());
+    leader_.emplace(appointment, own_, signals_, own_.epoch);
+    leader_->on_higher_epoch([this](int64_t above) { return outbid(above); });
     if (appointment_.is_elastic()) run_.leads->announce(to_line({own_.machine, appointment.host, appointment.port}));
+  }
+
+  int64_t outbid(int64_t above) {
+    if (!run_.leads->superseded().empty()) return 0;
+    run_.leads->raise_epoch(above);
+    follow(run_.leads->epoch());
+    return own_.epoch;
   }
 
   /// Leads the run if the leader is dead, so that the folder isn't locked: Note [Succession].
@@ -331,10 +358,16 @@ class InCompany {
   }
 
   /// The steps between the meeting and the start of the ranks. If one fails, machine 0 informs the others.
-  Outcome get_ready(Attempts& attempts, Machines& machines) {
+  Outcome get_ready(Attempts& attempts, Leader::Gathered& with, std::unique_ptr<Replication>& replication) {
+    Machines& machines = with.machines;
     Outcome ended;
     try {
       share_folder(machines);
+      replication = replicas_.begin(with.terms, shares_folder_, run_.leads.get(), machines, signals_, run_.status);
+      if (leader_) {
+        follow(run_.leads->epoch());
+        leader_->set_epoch(own_.epoch);
+      }
       const Preparation done = prepare_together(preparation(), leader_.has_value(), machines, signals_);
       if (done.code == kDone) {
         prepared_ = true;
@@ -364,7 +397,12 @@ class InCompany {
     may_lead_ = shares_folder_ && appointment_.is_elastic();
     own_address_ = machines.own_address();
     if (!who.empty() && !std::exchange(told_of_folder_, true))
-      say("trainer: output_dir is not shared: machine 0 keeps the checkpoints, the others send it theirs\n  {}\n", who);
+      say("trainer: output_dir is not shared: machine 0 keeps the checkpoints, the others send it theirs{}\n  {}\n",
+          run_.plan.config.checkpoint.replicas > 1
+              ? fmt::format("; {} of them keep{} copies", run_.plan.config.checkpoint.replicas - 1,
+                            run_.plan.config.checkpoint.replicas == 2 ? "s" : "")
+              : "",
+          who);
   }
 
   /// The preparation, or nothing if it has been done.
@@ -375,10 +413,11 @@ class InCompany {
   const Run& run_;
   const Appointment appointment_;
   Appointment heir_{};  // where this machine listens as a successor
-  const Introduction own_;
+  Introduction own_;
   SignalQueue signals_;
   std::optional<Leader> leader_;
   bool prepared_ = false;
+  Replicas replicas_{run_.plan};
   bool shares_folder_ = true, told_of_folder_ = false;
   int of_attempt_ = 1;       // machines of the last attempt
   std::string own_address_;  // at which they have reached this one
@@ -405,6 +444,7 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
     status.is_served = server != nullptr;
     if (place.is_leader()) leads = lead_unless_succeeded(plan);
     status.is_leader = leads != nullptr;
+    status.leader_epoch = leads ? leads->epoch() : 0;
   } catch (const Error& error) {
     if (const auto started = config::started_rank()) report_failed_start(*started, &plan, error);
     throw;
@@ -416,7 +456,7 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
   say("{}", about_threads(plan.config.num_cpu_threads_per_process));
   const Run run{plan, program, patience, prepare, leads, status, server.get()};
   const auto finish = [&](const Outcome& outcome) {  // signals stay queued: a late one must not interrupt the report
-    report(outcome, plan.config, leads.get());
+    report(outcome, plan.config, leads.get(), status);
     return outcome.code;
   };
   if (!place.is_alone()) {

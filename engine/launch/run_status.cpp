@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/launch/folder_copy.h"
+
 namespace trainer::launch {
 namespace {
 
@@ -55,12 +57,18 @@ std::string RunStatus::metrics_page() const {
   page.add("trainer_ranks", kGauge, "Ranks of the run.", world_size);
   page.add("trainer_ranks_alive", kGauge, "Ranks of this machine whose process is alive.", static_cast<double>(alive));
   page.add("trainer_restarts_total", kCounter, "Restarts of all ranks after a rank or a machine was lost.", restarts);
+  page.add("trainer_leader_epoch", kGauge, "Grows with each leader of the output folder.",
+           static_cast<double>(leader_epoch));
   add_ranks(*this, page);
   if (!is_leader) return page.text();
   page.add("trainer_checkpoint_saves_total", kCounter, "Checkpoints saved since the launcher was started.",
            static_cast<double>(saves));
   page.add("trainer_checkpoint_save_failures_total", kCounter, "Saves that failed since the launcher was started.",
            static_cast<double>(failed_saves));
+  if (const int64_t step = step_of_checkpoint(replicated); step >= 0)
+    page.add("trainer_checkpoint_replicated_step", kGauge,
+             "The newest checkpoint of which other machines keep all copies (checkpoint.replicas).",
+             static_cast<double>(step));
   values.add_to(page);
   return page.text();
 }

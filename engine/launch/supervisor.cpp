@@ -7,21 +7,18 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/ranges.h>
 
 #include "engine/base/errors.h"
-#include "engine/base/folder_lock.h"
 #include "engine/base/host_name.h"
 #include "engine/base/mpi_slot.h"
-#include "engine/config/machine/device.h"
-#include "engine/launch/address.h"
 #include "engine/launch/ending.h"
 #include "engine/launch/exchange.h"
 #include "engine/launch/failure.h"
@@ -32,7 +29,7 @@
 #include "engine/launch/outcome.h"
 #include "engine/launch/process.h"
 #include "engine/launch/rank_assignment.h"
-#include "engine/launch/rank_threads.h"
+#include "engine/launch/rank_command.h"
 #include "engine/launch/ranks.h"
 #include "engine/launch/screen.h"
 #include "engine/launch/signals.h"
@@ -70,7 +67,6 @@ class Supervisor {
   void show_last_words() const { ranks_.show_last_words(); }
 
  private:
-  Command command(int rank) const;
   void check_seats();
   void wait_for_events();
   int milliseconds_to_next_deadline() const;
@@ -90,10 +86,12 @@ class Supervisor {
   bool is_ours(int rank) const { return rank >= 0 && assignment_.machine_of(rank) == assignment_.machine; }
 
   void hear_machines();
-  void take_letter(Machine& machine, const LinkMessage& letter);
+  void take_letter(Machine& machine, LinkMessage letter);
   void lose(const Machine& machine);
   void say_finished();
   bool has_to_stay() const;
+  bool copies_are_due() const;
+  void copy_checkpoints();
 
   void note_status();
   std::optional<Failure> look();
@@ -125,58 +123,29 @@ class Supervisor {
   Ending ending_;
   StopSignals stop_signals_;
   Watchdog watchdog_;
-  bool said_finished_ = false;      // the leader knows that our ranks have ended
-  std::optional<Outcome> verdict_;  // the leader's outcome of the run; on several machines only
+  bool said_finished_ = false;          // the leader knows that our ranks have ended
+  bool replication_knows_end_ = false;  // so does what copies checkpoints
+  std::optional<Outcome> verdict_;      // the leader's outcome of the run; on several machines only
   std::optional<Clock::time_point> verdict_deadline_;
   bool save_asked_ = false;  // and not forwarded yet
   bool is_cut_ = false;      // the scheduler leaves less time to save than checkpoint.grace_seconds
 };
 
-/// NCCL would otherwise choose an interface by itself, maybe one that doesn't reach the other machines.
-constexpr const char* kNcclInterface = "NCCL_SOCKET_IFNAME";
-
 /// How long the launcher waits, after a transport has failed, for a rank that is on its way into a wrong collective.
 constexpr std::chrono::milliseconds kForAMajority{1000};
-
-Command Supervisor::command(int rank) const {
-  const std::string threads = std::to_string(threads_of_rank(plan_.config.num_cpu_threads_per_process));
-  Command command{.words = program_.words,
-                  .environment = {{"RANK", std::to_string(rank)},
-                                  {"LOCAL_RANK", std::to_string(rank - assignment_.first_rank())},
-                                  {"WORLD_SIZE", std::to_string(plan_.world_size())},
-                                  {"LOCAL_WORLD_SIZE", std::to_string(assignment_.ranks)},
-                                  {"OMP_NUM_THREADS", threads},
-                                  {"MKL_NUM_THREADS", threads},
-                                  {kAttemptVariable, std::to_string(attempt_.terms.attempt)},
-                                  {kBoardVariable, std::to_string(watchdog_.board_fd())}},
-                  .on_terminal = rank == 0,
-                  .inherited = watchdog_.board_fd()};
-  if (const std::string gpus = config::visible_devices(plan_.config); !gpus.empty())
-    command.environment["CUDA_VISIBLE_DEVICES"] = gpus;
-  if (!program_.places.empty()) {
-    const RankPlace& place = program_.places.at(static_cast<size_t>(rank - assignment_.first_rank()));
-    command.cpus = place.cpus;
-    if (!place.gpu.empty()) {
-      command.environment["CUDA_VISIBLE_DEVICES"] = place.gpu;
-      command.environment[kOwnGpuVariable] = std::to_string(place.ranks_on_gpu);
-    }
-  }
-  if (!assignment_.is_alone() && std::getenv(kNcclInterface) == nullptr && config::asks_for_gpus(plan_.config))
-    if (const std::string name = interface_of(machines_.own_address()); !name.empty())
-      command.environment[kNcclInterface] = "=" + name;  // "=": this one, not all whose names begin with it
-  if (!assignment_.is_alone()) command.environment[kAddressVariable] = machines_.own_address();
-  if (!attempt_.terms.attempt_id.empty()) command.environment[kAttemptIdVariable] = attempt_.terms.attempt_id;
-  if (!attempt_.owner.empty()) command.environment[kOwnerVariable] = attempt_.owner;
-  if (!attempt_.shares_folder) command.environment[kKeepersVariable] = std::to_string(assignment_.ranks);
-  if (slots_) command.environment[kSlotsVariable] = slots_->folder();
-  return command;
-}
 
 void Supervisor::start() {
   if (plan_.config.training.ddp_backend == config::DdpBackend::kMpi && plan_.world_size() > 1)
     slots_.emplace(plan_.world_size(), signals_.mask_before());
+  const RankSurroundings about{.plan = plan_,
+                               .attempt = attempt_,
+                               .program = program_,
+                               .assignment = assignment_,
+                               .board_fd = watchdog_.board_fd(),
+                               .own_address = machines_.own_address(),
+                               .slots_folder = slots_ ? slots_->folder() : ""};
   for (int number = assignment_.first_rank(); number < assignment_.first_rank() + assignment_.ranks; ++number)
-    ranks_.start(number, command(number), signals_.mask_before());
+    ranks_.start(number, rank_command(number, about), signals_.mask_before());
 }
 
 Outcome Supervisor::watch() {
@@ -184,6 +153,7 @@ Outcome Supervisor::watch() {
     wait_for_events();
     take_signals();
     hear_machines();
+    if (attempt_.replication != nullptr) copy_checkpoints();
     for (Rank& rank : ranks_) {
       if (!rank.alive) continue;
       rank.line.flush();
@@ -203,8 +173,25 @@ Outcome Supervisor::watch() {
 /// Whether to wait for other machines although our own ranks have ended: they decide our outcome, or we theirs.
 bool Supervisor::has_to_stay() const {
   if (assignment_.is_alone() || verdict_ || (verdict_deadline_ && Clock::now() >= *verdict_deadline_)) return false;
+  if (copies_are_due()) return true;
   return std::any_of(machines_.others().begin(), machines_.others().end(),
                      [&](const Machine& machine) { return machine.line.is_open() && !machine.ended; });
+}
+
+/// Leader: whether the run isn't over before its last checkpoint has its copies. A failed attempt is, and so is one
+/// that continues with more machines.
+bool Supervisor::copies_are_due() const {
+  if (attempt_.replication == nullptr || !assignment_.is_leader()) return false;
+  if (ending_.is_killed() || ending_.has_failed() || outcome().grows) return false;
+  return !replication_knows_end_ || attempt_.replication->is_busy();
+}
+
+void Supervisor::copy_checkpoints() {
+  if (!ranks_.any_alive() && !std::exchange(replication_knows_end_, true)) {
+    attempt_.replication->ranks_have_ended(ranks_.all_done());
+    if (copies_are_due()) say("trainer: waiting for the copies of the last checkpoint (checkpoint.replicas)\n");
+  }
+  attempt_.replication->serve();
 }
 
 void Supervisor::wait_for_events() {
@@ -219,8 +206,9 @@ void Supervisor::wait_for_events() {
 
 int Supervisor::milliseconds_to_next_deadline() const {
   Clock::time_point next = watchdog_.next_measure();
-  for (const auto& deadline : {exchange_.next_deadline(), ending_.next_deadline(), verdict_deadline_,
-                               machines_.next_deadline(), ranks_.give_up_at()}) {
+  for (const auto& deadline :
+       {exchange_.next_deadline(), ending_.next_deadline(), verdict_deadline_, machines_.next_deadline(),
+        ranks_.give_up_at(), attempt_.replication ? attempt_.replication->next_deadline() : std::nullopt}) {
     if (deadline && *deadline < next) next = *deadline;
   }
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
@@ -433,18 +421,19 @@ void Supervisor::hear_machines() {
   machines_.serve();
   for (Machine& machine : machines_.others()) {
     while (!machine.inbox.empty()) {
-      const LinkMessage letter = std::move(machine.inbox.front());
+      LinkMessage letter = std::move(machine.inbox.front());
       machine.inbox.pop_front();
-      take_letter(machine, letter);
+      take_letter(machine, std::move(letter));
     }
     if (!machine.lost.empty() && !machine.ended) lose(machine);
     if (!machine.lost.empty()) machine.ended = true;
   }
 }
 
-void Supervisor::take_letter(Machine& machine, const LinkMessage& letter) {
+void Supervisor::take_letter(Machine& machine, LinkMessage letter) {
   const auto text = [&](size_t i) { return i < letter.strings.size() ? letter.strings[i] : std::string(); };
   const bool from_host = machine.number == 0;
+  if (attempt_.replication != nullptr && attempt_.replication->take(machine, letter)) return;
   if (letter.op == LinkOp::kCarry) {
     exchange_.deliver(machine, letter);
   } else if (letter.op == LinkOp::kStop) {

@@ -10,6 +10,7 @@
 #include "engine/launch/machines.h"
 #include "engine/launch/outcome.h"
 #include "engine/launch/rank_places.h"
+#include "engine/launch/replication.h"
 #include "engine/launch/run_status.h"
 #include "engine/launch/signals.h"
 #include "engine/launch/terms.h"
@@ -38,6 +39,7 @@ struct Attempt {
   bool shares_folder = true;            // all machines see machine 0's output folder
   std::string owner;                    // of the output folder (FolderOwner); "" if another machine owns it
   std::string peer_key{};               // of the connections between this attempt's ranks; "": they have none
+  Replication* replication = nullptr;   // null: checkpoints aren't copied
 };
 
 /// How ranks are started.

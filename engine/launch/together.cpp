@@ -11,6 +11,7 @@
 #include "engine/base/files.h"
 #include "engine/launch/folder_sign.h"
 #include "engine/launch/held_process.h"
+#include "engine/launch/joint.h"
 #include "engine/launch/meeting.h"
 #include "engine/launch/messages.h"
 
@@ -18,47 +19,6 @@ namespace trainer::launch {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Serves the connections until `done`. Errors: LostBeforeStart.
-template <class F>
-void serve_until(Machines& machines, SignalQueue& signals, int more, const F& done) {
-  for (;;) {
-    machines.serve();
-    for (Machine& machine : machines.others()) {
-      if (machine.inbox.empty() && !machine.lost.empty() && !machine.ended) throw LostBeforeStart(machine);
-    }
-    if (done()) return;
-    std::vector<pollfd> events;
-    machines.add_events(events);
-    if (more >= 0) events.push_back({more, POLLIN, 0});
-    wait_for(std::move(events), machines.next_deadline().value_or(Clock::time_point::max()), signals);
-  }
-}
-
-/// Leader: one message from every other machine, in the order of the machines.
-std::vector<LinkMessage> collect(LinkOp op, Machines& machines, SignalQueue& signals) {
-  std::vector<LinkMessage> messages;
-  for (Machine& machine : machines.others()) {
-    serve_until(machines, signals, -1, [&] { return !machine.inbox.empty(); });
-    if (machine.inbox.front().op == LinkOp::kStop)
-      throw StoppedBeforeStart{static_cast<int>(machine.inbox.front().number) == SIGINT ? SIGINT : SIGTERM};
-    if (machine.inbox.front().op != op) throw PeerError("{} broke the protocol", machine.name);
-    messages.push_back(std::move(machine.inbox.front()));
-    machine.inbox.pop_front();
-  }
-  return messages;
-}
-
-/// Follower: the leader's next message. Errors: the leader's reason for ending the run.
-LinkMessage hear_host(LinkOp op, Machines& machines, SignalQueue& signals) {
-  Machine& leader = machines.numbered(0);
-  serve_until(machines, signals, -1, [&] { return !leader.inbox.empty(); });
-  LinkMessage message = std::move(leader.inbox.front());
-  leader.inbox.pop_front();
-  if (message.op == LinkOp::kEnd) throw_ending(message);
-  if (message.op != op) throw PeerError("{} broke the protocol", leader.name);
-  return message;
-}
 
 /// Runs `prepare` in a separate process: it may take long, and the connections must be served.
 class Preparing {
@@ -151,16 +111,16 @@ std::string show_folder(const fs::path& folder, Machines& machines, SignalQueue&
 }  // namespace
 
 Terms hear_terms(Machines& machines, SignalQueue& signals) {
-  return read_terms(hear_host(LinkOp::kTerms, machines, signals));
+  return read_terms(hear_host({LinkOp::kTerms}, machines, signals));
 }
 
 std::string who_sees_another_folder(const fs::path& folder, bool is_leader, Machines& machines, SignalQueue& signals) {
   if (is_leader) return show_folder(folder, machines, signals);
-  const LinkMessage look = hear_host(LinkOp::kLook, machines, signals);
+  const LinkMessage look = hear_host({LinkOp::kLook}, machines, signals);
   const std::string why =
       look.strings.size() == 2 ? why_unseen(folder, look.strings[0], look.strings[1]) : "it broke the protocol";
   machines.send(0, {.op = LinkOp::kSeen, .code = why.empty() ? kDone : kMachineFailure, .strings = {why}});
-  const LinkMessage all = hear_host(LinkOp::kSeen, machines, signals);
+  const LinkMessage all = hear_host({LinkOp::kSeen}, machines, signals);
   return all.strings.empty() ? "" : all.strings.front();
 }
 
@@ -174,7 +134,7 @@ Preparation prepare_together(const Prepare& prepare, bool is_leader, Machines& m
   Preparation failed = prepare_beside(prepare, machines, signals);
   if (!is_leader) {
     machines.send(0, {.op = LinkOp::kReady, .code = failed.code, .strings = {failed.message}});
-    hear_host(LinkOp::kGo, machines, signals);
+    hear_host({LinkOp::kGo}, machines, signals);
     return {};
   }
   const std::vector<LinkMessage> answers = collect(LinkOp::kReady, machines, signals);

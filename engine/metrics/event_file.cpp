@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -12,6 +13,7 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/files.h"
 #include "engine/base/host_name.h"
+#include "engine/metrics/histogram_limits.h"
 
 namespace trainer::metrics {
 namespace {
@@ -50,6 +52,10 @@ std::string field_bytes(int field, std::string_view value) {
   return key(field, kLength) + varint(value.size()) + std::string(value);
 }
 
+std::string field_doubles(int field, const double* begin, const double* end) {
+  return field_bytes(field, {reinterpret_cast<const char*>(begin), static_cast<size_t>(end - begin) * sizeof(double)});
+}
+
 /// `tag`'s value in a summary, whose `field` holds `message`.
 std::string summary_event(double wall_time, int64_t step, std::string_view tag, const std::string& value) {
   const std::string summary = field_bytes(1, field_bytes(1, tag) + value);
@@ -85,6 +91,24 @@ std::string restart_event(double wall_time, int64_t step) {
 
 std::string scalar_event(double wall_time, int64_t step, std::string_view tag, float value) {
   return summary_event(wall_time, step, tag, field_float(2, value));
+}
+
+std::string histogram_event(double wall_time, int64_t step, const Histogram& histogram) {
+  const std::vector<double>& limits = histogram_limits();
+  const auto& counts = histogram.buckets;
+  const auto is_used = [](double count) { return count > 0; };
+  const auto first = std::find_if(counts.begin(), counts.end(), is_used);
+  if (first == counts.end()) return "";
+  const auto end = std::find_if(counts.rbegin(), counts.rend(), is_used).base();
+  // Only upper limits are written: an empty bucket gives the lower limit of the first.
+  std::vector<double> shown(first, end);
+  shown.insert(shown.begin(), 0);
+  const double* const limit = limits.data() + (first - counts.begin());
+  const std::string message = field_double(1, histogram.min) + field_double(2, histogram.max) +
+                              field_double(3, histogram.count) + field_double(4, histogram.sum) +
+                              field_double(5, histogram.sum_squares) + field_doubles(6, limit, limit + shown.size()) +
+                              field_doubles(7, shown.data(), shown.data() + shown.size());
+  return summary_event(wall_time, step, histogram.tag, field_bytes(5, message));
 }
 
 std::string text_event(double wall_time, int64_t step, std::string_view tag, std::string_view text) {
@@ -129,6 +153,8 @@ void EventFile::write(const StepRecord& record) {
     events += framed(scalar_event(now(), record.step, "train/loss_scale", static_cast<float>(record.loss_scale)));
   if (record.peak_share > 0)
     events += framed(scalar_event(now(), record.step, "train/peak_share", static_cast<float>(record.peak_share)));
+  for (const auto& [name, value] : record.rewards)
+    events += framed(scalar_event(now(), record.step, "train/" + name, static_cast<float>(value)));
   for (const auto& [phase, seconds] : record.phase_seconds)
     events += framed(scalar_event(now(), record.step, "train/" + phase + "_seconds", static_cast<float>(seconds)));
   file_->write(events);
@@ -141,6 +167,14 @@ void EventFile::write(const EvaluationRecord& record) {
     const std::string tag = "eval/" + (name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name);
     events += framed(scalar_event(now(), record.step, tag, static_cast<float>(value)));
   }
+  file_->write(events);
+}
+
+void EventFile::write(const HistogramRecord& record) {
+  std::string events;
+  for (const Histogram& histogram : record.histograms)
+    if (const std::string event = histogram_event(now(), record.step, histogram); !event.empty())
+      events += framed(event);
   file_->write(events);
 }
 

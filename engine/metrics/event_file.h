@@ -18,6 +18,9 @@ std::string version_event(double wall_time);
 /// Makes TensorBoard drop the points of earlier files in the folder from `step` on.
 std::string restart_event(double wall_time, int64_t step);
 std::string scalar_event(double wall_time, int64_t step, std::string_view tag, float value);
+/// With the buckets up to the last that isn't empty, from the one before the first, as TensorBoard's SummaryWriter
+/// writes it. One that counts nothing gives "".
+std::string histogram_event(double wall_time, int64_t step, const Histogram& histogram);
 /// `text`: Markdown.
 std::string text_event(double wall_time, int64_t step, std::string_view tag, std::string_view text);
 
@@ -37,6 +40,7 @@ class EventFile {
   const std::filesystem::path& path() const { return path_; }
   void write(const StepRecord& record);
   void write(const EvaluationRecord& record);
+  void write(const HistogramRecord& record);
   /// The configuration, a YAML file, as text; at the step at which the file begins.
   void write_configuration(const std::string& yaml);
 

@@ -55,6 +55,11 @@ const Known* find(const std::string& key) {
   return found == std::end(kKnown) ? nullptr : found;
 }
 
+/// Of pairs (StepRecord).
+bool is_of_pairs(const std::string& key) {
+  return key.starts_with("rewards/");
+}
+
 /// The values of an evaluation have names that depend on the metric.
 bool is_of_evaluation(const std::string& key) {
   return key.starts_with("eval_") && !key.ends_with("_text");
@@ -81,7 +86,7 @@ void LatestValues::take(std::string_view line) {
   }
   for (const auto& [key, value] : json.items()) {
     const Known* const known = find(key);
-    if (known == nullptr && !is_of_evaluation(key) && !is_of_phase(key)) continue;
+    if (known == nullptr && !is_of_evaluation(key) && !is_of_phase(key) && !is_of_pairs(key)) continue;
     const double newest = number(json, key);
     const auto [entry, is_new] = values_.emplace(key, newest);
     const bool is_total = known != nullptr && known->kind == kCounter;
@@ -104,6 +109,8 @@ void LatestValues::add_to(PrometheusPage& page) const {
   for (const auto& [key, value] : values_)
     if (is_of_evaluation(key))
       page.add("trainer_" + prometheus_name(key), kGauge, key + " of the last evaluation.", value);
+    else if (is_of_pairs(key))
+      page.add("trainer_" + prometheus_name(key), kGauge, key + ", the mean since the previous logged update.", value);
   page.add("trainer_diverged_updates_total", kCounter, "Updates that diverged and were not applied.",
            static_cast<double>(diverged_));
 }

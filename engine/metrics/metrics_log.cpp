@@ -126,6 +126,7 @@ std::string to_json_line(const StepRecord& record) {
   if (record.loss_scale > 0) line.add("loss_scale", record.loss_scale).add("skipped_updates", record.skipped_updates);
   for (const auto& [phase, seconds] : record.phase_seconds) line.add(phase + "_seconds", seconds);
   if (record.peak_share > 0) line.add("peak_share", record.peak_share);
+  for (const auto& [name, value] : record.rewards) line.add(name, value);
   add_ranks(line, "memory_bytes", record.rank_memory_bytes);
   add_ranks(line, "tensor_bytes", record.rank_tensor_bytes);
   return line.take();

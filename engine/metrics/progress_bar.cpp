@@ -65,6 +65,10 @@ std::string progress_line(const ProgressState& state) {
     text += fmt::format("  epoch {:6.2f}  loss {:8.4f}  grad_norm {:8.3f}  lr {:.2e}  {:>5} tok/s", state.last->epoch,
                         state.last->loss, state.last->grad_norm, state.last->learning_rate,
                         human_count(state.last->tokens_per_second));
+    for (const char* const name : {"margins", "accuracies"})
+      if (const auto found = state.last->rewards.find(fmt::format("rewards/{}", name));
+          found != state.last->rewards.end())
+        text += fmt::format("  {} {:.3f}", found->first, found->second);
     if (state.last->peak_share > 0) text += fmt::format("  {:3.0f} % of peak", 100 * state.last->peak_share);
   }
   if (state.seconds_left >= 0.0) text += fmt::format("  {} left", human_seconds(state.seconds_left));

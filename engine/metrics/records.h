@@ -31,7 +31,8 @@ struct StepRecord {
   /// timed.
   std::vector<std::pair<std::string, double>> phase_seconds{};
   std::vector<int64_t> rank_memory_bytes{}, rank_tensor_bytes{};  // memory_bytes and tensor_bytes of each rank
-  double peak_share = 0;  // model FLOP/s as a part of the machine's matrix products; 0: not known
+  double peak_share = 0;                    // model FLOP/s as a part of the machine's matrix products; 0: not known
+  std::map<std::string, double> rewards{};  // of pairs, by TRL's names; means since the last record
 };
 
 /// Of more ranks than this, records have the smallest and the median memory instead of each rank's.
@@ -84,6 +85,20 @@ struct EvaluationRecord {
   int64_t step = 0;
   double epoch = 0.0;
   std::map<std::string, double> values;  // "eval_loss", "eval_accuracy", …
+};
+
+/// How many of a tensor's elements lie between each two of histogram_limits(); elements beyond them are in the outermost
+/// buckets. Elements that aren't finite are left out.
+struct Histogram {
+  std::string tag;  // TensorBoard's: "gradients/<parameter>", "weights/<parameter>"
+  double min = 0, max = 0, count = 0, sum = 0, sum_squares = 0;
+  std::vector<double> buckets;
+};
+
+/// Histograms at an update, over all ranks.
+struct HistogramRecord {
+  int64_t step = 0;
+  std::vector<Histogram> histograms;
 };
 
 }  // namespace trainer::metrics

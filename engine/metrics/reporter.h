@@ -32,6 +32,10 @@ class Reporter {
   void report(const DivergenceRecord& record);
   void report(const StragglerRecord& record);
   void report(const SaveRecord& record) { log(record); }
+  /// For TensorBoard, if the run reports to it.
+  void report(const HistogramRecord& record) {
+    if (events_) events_->write(record);
+  }
   /// Fills in what the files of an earlier attempt tell.
   void report(StartRecord record);
   /// For TensorBoard, if the run reports to it.

@@ -37,6 +37,8 @@ class ParallelModel {
   /// after `tokens` [samples] while decoding (see models::Model). Undefined on pipeline stages that don't run the head.
   at::Tensor logits(const models::Batch& batch, const nn::Pass& pass) { return schedule_->logits(batch, pass); }
   at::Tensor decode(const at::Tensor& tokens, nn::Pass& pass) { return schedule_->decode(tokens, pass); }
+  /// Likewise of each text of `batch`, [texts] fp64 where the model is.
+  at::Tensor log_probs(const models::Batch& batch, const nn::Pass& pass) { return schedule_->log_probs(batch, pass); }
   /// Collective over the pipeline stages. Copies `result` of the last stage, which runs the head, to all stages.
   void broadcast_from_last_stage(const at::Tensor& result);
 

@@ -1,6 +1,8 @@
 #include "engine/parallel/schedule.h"
 
+#include "engine/base/errors.h"
 #include "engine/parallel/context_parallel.h"
+#include "models/decoder_model.h"
 #include "models/virtual_tokens.h"
 
 namespace trainer::parallel {
@@ -20,6 +22,13 @@ at::Tensor Schedule::logits(const models::Batch& batch, const nn::Pass& pass) {
 
 at::Tensor Schedule::decode(const at::Tensor& tokens, nn::Pass& pass) {
   return model_.decode(tokens, pass);
+}
+
+at::Tensor Schedule::log_probs(const models::Batch& batch, const nn::Pass& pass) {
+  auto* const decoder = dynamic_cast<models::DecoderModel*>(&model_);
+  require(decoder != nullptr && mesh_->pipeline().size() * mesh_->context().size() == 1,
+          "log-probabilities of texts by {}", model_.class_name());
+  return decoder->log_probs(input_of(batch), pass);
 }
 
 models::Batch Schedule::with_prompt(const models::Batch& batch) const {

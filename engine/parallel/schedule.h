@@ -33,6 +33,9 @@ class Schedule {
   /// Likewise the logits of models::Model::logits and decode; undefined on pipeline stages that don't run the head.
   virtual at::Tensor logits(const models::Batch& batch, const nn::Pass& pass);
   virtual at::Tensor decode(const at::Tensor& tokens, nn::Pass& pass);
+  /// Likewise the log-probability of each text, [texts] fp64 (models::DecoderModel::log_probs). Not in a pipeline or
+  /// with context parallelism.
+  at::Tensor log_probs(const models::Batch& batch, const nn::Pass& pass);
 
   /// Bytes of gradients copied to the first device after the backwards of every update.
   virtual int64_t copied_gradient_bytes() const { return 0; }

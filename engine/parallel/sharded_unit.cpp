@@ -101,6 +101,10 @@ void ShardedUnit::append_logical_tensors(std::vector<LogicalTensor>& to) const {
 }
 
 bool ShardedUnit::shares_memory() const {
+  return std::any_of(groups_.begin(), groups_.end(), [](const FlatGroup& g) { return g.shares_memory(); });
+}
+
+bool ShardedUnit::shares_updates() const {
   return std::any_of(groups_.begin(), groups_.end(),
                      [](const FlatGroup& g) { return g.trainable() && g.shares_memory(); });
 }

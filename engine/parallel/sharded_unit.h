@@ -38,7 +38,9 @@ class ShardedUnit {
 
   void append_logical_tensors(std::vector<LogicalTensor>& to) const;
   const std::string& name() const { return name_; }
+  /// Whether ranks read each other's shards in place, and whether updates change some of these.
   bool shares_memory() const;
+  bool shares_updates() const;
 
  private:
   void leaf_done();

@@ -39,9 +39,9 @@ ShardedUnits::ShardedUnits(const std::vector<UnitPlan>& plans, const StageHolder
     const std::string name = i == root ? "the root" : plans[i].module->path();
     units_.push_back(std::make_unique<ShardedUnit>(name, plans[i].parameters, holders, mesh, precision, offload_));
     units_.back()->load(source);
-    shares_memory_ = shares_memory_ || units_.back()->shares_memory();
+    shares_updates_ = shares_updates_ || units_.back()->shares_updates();
   }
-  if (shares_memory_) comm_.barrier();
+  if (std::any_of(units_.begin(), units_.end(), [](const auto& unit) { return unit->shares_memory(); })) comm_.barrier();
   root_ = units_.back().get();
   for (const auto& unit : units_) unit->when_reducing([this](ShardedUnit& begun) { finish_reduction_before(begun); });
   for (size_t i = 0; i <= root; ++i) {
@@ -148,12 +148,12 @@ void ShardedUnits::free_used(size_t index) {
 // If ranks read each other's shards in place, all must be loaded, and all updates written, before any rank reads them, and
 // all ranks must have read them before any rank writes the next update.
 void ShardedUnits::begin() {
-  if (shares_memory_) comm_.barrier();
+  if (shares_updates_) comm_.barrier();
   root_->wait_gathered();
 }
 
 void ShardedUnits::end() {
-  if (shares_memory_) comm_.barrier();
+  if (shares_updates_) comm_.barrier();
   for (const auto& unit : units_) unit->free();
   std::fill(awaited_.begin(), awaited_.end(), 0);
   pass_.reset();

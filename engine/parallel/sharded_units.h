@@ -55,7 +55,7 @@ class ShardedUnits {
   /// Always where gathers run beside the operators: they cost no time of the operators'.
   bool forward_prefetch_ = false;
   bool keeps_gathered_;  // between a forward and its backward
-  bool shares_memory_ = false;
+  bool shares_updates_ = false;
   std::shared_ptr<HostOffload> offload_;  // null: shards stay on the device
   std::vector<std::unique_ptr<ShardedUnit>> units_;
   std::vector<size_t> around_;  // per unit: the innermost enclosing unit; the root's index ends the chain

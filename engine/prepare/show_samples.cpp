@@ -49,8 +49,24 @@ std::string causal(const data::Sample& sample, const data::Tokenizer& tokenizer,
   return out;
 }
 
-std::string shown(const data::Sample& sample, data::LabelKind kind, const Inputs& inputs, const Marks& marks) {
+/// The tokens [begin, end) of a sample.
+data::Sample text_of(const data::Sample& sample, int64_t begin, int64_t end) {
+  data::Sample text;
+  text.source.assign(sample.source.begin() + begin, sample.source.begin() + end);
+  text.labels.assign(sample.labels.begin() + begin, sample.labels.begin() + end);
+  return text;
+}
+
+std::string pair(const data::Sample& sample, const data::Tokenizer& tokenizer, const Marks& marks) {
+  const int64_t middle = sample.parts[1], end = std::ssize(sample.source);
+  return fmt::format("chosen: {}\nrejected: {}", causal(text_of(sample, 0, middle), tokenizer, marks),
+                     causal(text_of(sample, middle, end), tokenizer, marks));
+}
+
+std::string shown(const data::Sample& sample, const data::Samples& samples, const Inputs& inputs, const Marks& marks) {
+  const data::LabelKind kind = samples.label_kind();
   if (!inputs.tokenizer) return fmt::format("{} pixels, class {}", sample.pixels.size(), sample.labels.front());
+  if (samples.are_pairs()) return pair(sample, *inputs.tokenizer, marks);
   if (kind == data::LabelKind::kNext) return causal(sample, *inputs.tokenizer, marks);
   const std::string source = marked(inputs.tokenizer->decode(sample.source, false), false, marks);
   if (kind == data::LabelKind::kTarget)
@@ -77,7 +93,7 @@ std::string show_samples(const Inputs& inputs, int64_t count, bool terminal) {
     data::Sample sample;
     samples.read(i, sample);
     out += fmt::format("--- sample {} of {}: {}\n{}\n", i + 1, samples.size(), counts(samples, i),
-                       shown(sample, samples.label_kind(), inputs, terminal ? kDimmed : kPlain));
+                       shown(sample, samples, inputs, terminal ? kDimmed : kPlain));
   }
   return out;
 }
@@ -89,7 +105,7 @@ std::vector<std::string> sample_excerpts(const Inputs& inputs, int64_t count) {
     data::Sample sample;
     samples.read(i, sample);
     out.push_back(inputs.tokenizer ? counts(samples, i) + ": " : "");
-    out.back() += shown(sample, samples.label_kind(), inputs, kExcerpt);
+    out.back() += shown(sample, samples, inputs, kExcerpt);
   }
   return out;
 }

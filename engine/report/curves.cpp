@@ -36,6 +36,8 @@ constexpr const char* kLargestRank = "Memory of the largest rank";
 const std::vector<Drawing>& drawings() {
   static const std::vector<Drawing> all{
       {"Loss", "", {{"loss", "training"}, {"eval_loss", "evaluation"}}},
+      {"Rewards", "", {{"rewards/chosen", "chosen"}, {"rewards/rejected", "rejected"}, {"rewards/margins", "margin"}}},
+      {"Pairs whose chosen reply has the higher reward", "%", {{"rewards/accuracies", "training", 100}}},
       {"Learning rate", "", {{"learning_rate", "learning rate"}}},
       {"Gradient norm", "", {{"grad_norm", "gradient norm"}}},
       {"Throughput", "tokens/s", {{"tokens_per_second", "tokens/s"}}},

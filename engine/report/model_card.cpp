@@ -89,7 +89,8 @@ std::vector<Setting> card_settings(const RunFolder& run) {
       "data.packing", "data.max_source_length", "data.max_target_length"};
   std::vector<Setting> told;
   for (const Setting& setting : run.settings) {
-    const bool section = setting.key.starts_with("training.") || setting.key.starts_with("lora.");
+    const bool section =
+        setting.key.starts_with("training.") || setting.key.starts_with("lora.") || setting.key.starts_with("dpo.");
     if (!section && kSingle.count(setting.key) == 0) continue;
     const bool chosen = setting.origin != "default" && !setting.origin.empty();
     const bool always_listed = setting.key == "seed" || setting.key == "data.task";
@@ -169,7 +170,9 @@ std::string front_matter(const CardSubject& subject, const RunFolder& run, const
   if (!subject.license.empty()) text += fmt::format("license: {}\n", quoted(subject.license));
   if (subject.base_on_hub) text += fmt::format("base_model: {}\n", quoted(subject.base));
   if (!pipeline.empty()) text += fmt::format("pipeline_tag: {}\n", pipeline);
-  text += list_of("datasets", on_hub) + list_of("tags", tags_of(subject));
+  std::vector<std::string> tags = tags_of(subject);
+  if (!value_of(run, "dpo.beta").empty()) tags.emplace_back("dpo");
+  text += list_of("datasets", on_hub) + list_of("tags", tags);
   if (results.evaluation)
     text += index_of(subject.title, pipeline, data.empty() ? "" : data.front(), *results.evaluation);
   return text + "---\n";

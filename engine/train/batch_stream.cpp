@@ -25,7 +25,7 @@ UpdateBatch BatchStream::next(int64_t consumed) const {
   std::vector<int64_t> tokens;  // of each sample; cached, since a corpus may have to read a sample to count them
   for (int64_t p = update.positions.begin; p < update.positions.end; ++p) {
     const int64_t index = index_of(p);
-    update.target_tokens += samples_.lengths(index).learned;
+    update.target_tokens += samples_.loss_terms(index);
     tokens.push_back(samples_.tokens(index));
     update.tokens += tokens.back();
   }

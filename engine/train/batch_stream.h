@@ -15,9 +15,10 @@ namespace trainer::train {
 struct UpdateBatch {
   data::Range positions;  // of the global batch in sample order
   std::vector<models::Batch> micro_batches;
-  int64_t target_tokens = 0, tokens = 0;  // of the global batch: unmasked labels, and tokens that the model reads
-  double efficiency = 1;                  // data::packing_efficiency
-  std::string digest;                     // of the ids of its samples
+  int64_t target_tokens = 0;  // terms of the global batch's loss: unmasked labels or, of pairs, their number
+  int64_t tokens = 0;         // of the global batch, that the model reads
+  double efficiency = 1;      // data::packing_efficiency
+  std::string digest;         // of the ids of its samples
 };
 
 /// The global batches of a run, in an order that does not depend on the number of ranks.

@@ -1,5 +1,6 @@
 #include "engine/train/build.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/ranges.h>
@@ -211,10 +212,15 @@ void check_inputs(const config::Plan& plan, const models::Model& model, const pr
                       train.features() > 0 ? fmt::format("images with {} values", train.features()) : "text");
   const int64_t most = most_tokens(plan, model);
   if (most == 0) return;
+  const auto longest_text = [](const data::Samples& samples, int64_t i) {
+    if (!samples.are_pairs()) return samples.source_length(i);
+    const data::Lengths lengths = samples.lengths(i);
+    return std::max(lengths.source - lengths.rejected, lengths.rejected);
+  };
   for (const data::Samples* samples : {&train, &*inputs.datasets.validation})
     for (int64_t i = 0; i < samples->size(); ++i)
-      if (samples->source_length(i) > most)
-        throw too_long(plan, model, fmt::format("sample {} has {} tokens", i, samples->source_length(i)));
+      if (const int64_t tokens = longest_text(*samples, i); tokens > most)
+        throw too_long(plan, model, fmt::format("sample {} has {} tokens", i, tokens));
 }
 
 int64_t most_tokens(const config::Plan& plan, const models::Model& model) {
@@ -241,7 +247,7 @@ Setup set_up(const config::Plan& plan, const std::function<void(const char*)>& d
 }
 
 std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan, Blueprint& blueprint,
-                                                       dist::Comm& comm) {
+                                                       dist::MeshPtr mesh) {
   if (!blueprint.started_from_scratch.empty())
     log::warning("{}: missing weights are initialized from the seed: {}", plan.config.model.path,
                  fmt::join(blueprint.started_from_scratch, ", "));
@@ -249,8 +255,16 @@ std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan,
   if (plan.config.distributed_type == config::DistributedType::kDataParallel)
     for (size_t i = 1; i < plan.config.devices.size(); ++i)
       how.replicas.push_back(make_blueprint(plan, blueprint.model->labels()).model);
-  return parallel::parallelize(std::move(blueprint.model), std::make_shared<dist::Mesh>(comm, degrees_of(plan)),
-                               std::move(how), blueprint.source());
+  return parallel::parallelize(std::move(blueprint.model), std::move(mesh), std::move(how), blueprint.source());
+}
+
+std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan, Blueprint& blueprint,
+                                                       dist::Comm& comm) {
+  return make_parallel(plan, blueprint, mesh_of(plan, comm));
+}
+
+dist::MeshPtr mesh_of(const config::Plan& plan, dist::Comm& comm) {
+  return std::make_shared<dist::Mesh>(comm, degrees_of(plan));
 }
 
 }  // namespace trainer::train

@@ -19,7 +19,7 @@ struct Blueprint {
   std::vector<std::unique_ptr<parallel::WeightSource>> sources;  // each one wraps the one before it
   config::LoraConfig lora;  // as resolved with an adapter folder; meaningful when the plan has lora
   int64_t adapted_layers = 0;
-  bool without_weights = false;           // the folder has none: see Weights
+  bool without_weights = false;                   // the folder has none: see Weights
   std::vector<std::string> started_from_scratch;  // weights that the model's folder lacks, such as those of a new head
 
   const parallel::WeightSource& source() const { return *sources.back(); }
@@ -52,8 +52,13 @@ int64_t most_tokens(const config::Plan& plan, const models::Model& model);
 /// Errors: ConfigError with both values.
 void check_length_option(const config::Plan& plan, const models::Model& model);
 
-/// Collective. The parallelized model according to the plan, with its values.
+/// Collective. The parallelized model according to the plan, with its values. `mesh`: of mesh_of(plan), which several
+/// models of a rank share.
+std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan, Blueprint& blueprint,
+                                                       dist::MeshPtr mesh);
 std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan, Blueprint& blueprint,
                                                        dist::Comm& comm);
+/// Collective.
+dist::MeshPtr mesh_of(const config::Plan& plan, dist::Comm& comm);
 
 }  // namespace trainer::train

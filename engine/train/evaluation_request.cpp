@@ -1,6 +1,7 @@
 #include "engine/train/evaluation_request.h"
 
 #include "engine/base/metrics.h"
+#include "engine/train/preferences/preferences.h"
 
 namespace trainer::train {
 
@@ -21,7 +22,8 @@ evaluation::Request evaluation_request(const config::Config& config, const prepa
           {.count = options.num_beams, .length_penalty = options.length_penalty},
           generates || any_compares(options.metrics),
           options.metrics,
-          std::move(progress)};
+          std::move(progress),
+          config.dpo ? preference_options(*config.dpo) : nn::PreferenceOptions()};
 }
 
 }  // namespace trainer::train

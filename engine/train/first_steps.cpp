@@ -89,7 +89,7 @@ void FirstSteps::check_batch(const UpdateBatch& batch) const {
   int64_t samples = 0, labels = 0;
   for (const models::Batch& micro : batch.micro_batches) {
     samples += batching::sample_count(*micro.target);
-    labels += micro.target_tokens;
+    labels += batching::loss_terms(micro);
   }
   dist::Comm& data = model_.mesh().data();
   const auto all_samples = static_cast<int64_t>(data.sum(static_cast<double>(samples)));

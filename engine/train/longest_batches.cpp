@@ -13,6 +13,10 @@ namespace {
 
 constexpr int64_t kMostSamples = 2'000'000;  // to examine, which takes about a second
 
+int64_t squares(int64_t a, int64_t b) {
+  return a * a + b * b;
+}
+
 /// The largest micro-batch by each of several measures.
 class Longest {
  public:
@@ -52,7 +56,8 @@ class Longest {
     for (const int64_t index : indices) {
       const data::Lengths l = samples_.lengths(index);
       const int64_t s = l.source, t = samples_.label_kind() == data::LabelKind::kTarget ? l.labels : 0;
-      source += s, target += l.learned, pairs += s * s + s * t + t * t, labels += l.labels;
+      const int64_t attending = l.rejected > 0 ? squares(s - l.rejected, l.rejected) : s * s;
+      source += s, target += l.learned, pairs += attending + s * t + t * t, labels += l.labels;
     }
     // How much more a target token needs (it passes through the head and two attentions) depends on the model.
     const std::array<int64_t, kMeasures> measures{
@@ -66,7 +71,8 @@ class Longest {
     BatchLengths lengths;
     for (const int64_t index : indices) {
       const data::Lengths l = samples_.lengths(index);
-      lengths.source.push_back(l.source);
+      lengths.source.push_back(l.source - l.rejected);
+      if (l.rejected > 0) lengths.source.push_back(l.rejected);
       if (samples_.label_kind() != data::LabelKind::kNext) lengths.target.push_back(l.labels);
       lengths.learned += l.learned;
     }

@@ -56,15 +56,20 @@ class ShortenedSamples : public data::Samples {
   void read(int64_t, data::Sample&) const override { throw InternalError("shortened samples cannot be read"); }
   data::Lengths lengths(int64_t index) const override {
     data::Lengths l = whole_->lengths(index);
-    l.source = std::min(l.source, tokens_);
+    const int64_t first = std::min(l.source - l.rejected, tokens_);  // of a pair, each text is truncated
+    l.rejected = std::min(l.rejected, tokens_);
+    l.source = first + l.rejected;
     if (label_kind() == data::LabelKind::kNext)
-      l.labels = std::min(l.labels, tokens_), l.learned = std::min(l.learned, tokens_);
+      l.labels = std::min(l.labels, l.source), l.learned = std::min(l.learned, l.source);
     return l;
   }
-  int64_t source_length(int64_t index) const override { return std::min(whole_->source_length(index), tokens_); }
+  int64_t source_length(int64_t index) const override {
+    return are_pairs() ? lengths(index).source : std::min(whole_->source_length(index), tokens_);
+  }
   std::vector<int64_t> sources() const override { return whole_->sources(); }
   int64_t features() const override { return whole_->features(); }
   data::LabelKind label_kind() const override { return whole_->label_kind(); }
+  bool are_pairs() const override { return whole_->are_pairs(); }
   bool ordered() const override { return whole_->ordered(); }
 
  private:

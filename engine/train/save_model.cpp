@@ -7,6 +7,7 @@
 #include "engine/adapters/adapter_config.h"
 #include "engine/adapters/adapter_file.h"
 #include "engine/base/folder_lock.h"
+#include "engine/checkpoint/leader_epoch.h"
 #include "engine/checkpoint/signature.h"
 #include "engine/train/publish_model.h"
 #include "engine/weights/export.h"
@@ -50,7 +51,7 @@ void save_model(parallel::ParallelModel& model, const config::Plan& plan, const 
   else
     checkpoint::export_weights(model, growing, [](const parallel::LogicalTensor& tensor) { return tensor.name; });
   if (model.comm().rank() == 0) {
-    FolderOwner::from_environment(folder).require();
+    checkpoint::require_leads(FolderOwner::from_environment(folder));
     std::vector<data::TokenizerFile> beside = files_beside(configuration(model, plan, lora), inputs);
     if (key != nullptr)
       sign(beside, growing, weights, *key);

@@ -15,6 +15,8 @@ struct StepReport {
   bool yield = false;       // to yield to joining machines
   bool save_ready = false;  // its part of the current save is done
   double work_seconds = 0;  // without waiting for other ranks
+  std::vector<double>
+      rewards{};  // of its pairs: sums, as many on every rank; 0 as the loss is; empty: there are no pairs
 };
 
 /// What all ranks know afterwards.
@@ -23,6 +25,7 @@ struct StepAgreement {
   bool stop = false, save = false, yield = false;  // any rank was asked to
   bool all_save_ready = false;                     // on every rank
   std::vector<double> work_seconds;                // of each rank
+  std::vector<double> rewards;                     // the sums of the ranks' rewards
 };
 
 /// Collective. Everything in one all-reduce, because each collective of an update costs a round trip.

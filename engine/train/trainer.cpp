@@ -25,6 +25,7 @@
 #include "engine/train/evaluation_request.h"
 #include "engine/train/memory_plan.h"
 #include "engine/train/peak_share.h"
+#include "engine/train/preferences/preferences.h"
 #include "engine/train/rank_memory.h"
 #include "engine/train/sample_lengths.h"
 #include "engine/train/save_model.h"
@@ -72,6 +73,7 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
       stragglers_(model_->comm().size(), model_->mesh().degrees().pipeline) {
   optimizer_ = optim::make_optimizer(config_.training, model_->logical_tensors(), model_->comm());
   if (config_.mixed_precision == config::MixedPrecision::kFp16) loss_scale_.emplace(config_.training.loss_scaling);
+  if (config_.dpo) add_reference(plan_, inputs_, *model_);
   resume();
   const config::TrainingConfig& t = config_.training;
   const dist::Comm& data = model_->mesh().data();
@@ -269,24 +271,29 @@ Trainer::StepResult Trainer::train_step() {
   pass.seed = static_cast<uint64_t>(config_.seed);
   pass.training = config_.training.dropout;
   pass.label_smoothing = config_.training.label_smoothing_factor;
+  compare_pairs(config_, pass);
   if (loss_scale_) model_->set_loss_scale(loss_scale_->scale());
   std::optional<nn::AttentionCount> attention;  // every update is like the first
   if (is_rank_zero() && std::exchange(first_update_, false)) attention.emplace();
   const double mine = model_->update(batch.micro_batches, batch.target_tokens, pass);
   if (attention && !attention->text().empty()) log::info("attention: {}", attention->text());
-  const StepAgreement agreed = agree_on_step(mine);
+  const StepAgreement agreed = agree_on_step(mine, pass);
   report_stragglers(agreed.work_seconds);
   const double loss = agreed.loss / static_cast<double>(batch.target_tokens);
+  report_histograms(step + 1, HistogramOf::kGradients);
   const double grad_norm = clip();
   const StepOutcome outcome = outcome_of_update(loss, grad_norm, batch);
   report_(step + 1, kOptimizerStep);
   const double learning_rate = schedule_->at(step - skipped_before);
   make_update(outcome == StepOutcome::kMake, learning_rate);
+  report_histograms(step + 1, HistogramOf::kWeights);
   progress_.step += 1;
   progress_.consumed = batch.positions.end;
   progress_.tokens += batch.tokens;
   if (std::isfinite(loss) && (outcome == StepOutcome::kMake || outcome == StepOutcome::kOverflow)) {
     progress_.loss_since_log += loss;
+    progress_.rewards_since_log.resize(agreed.rewards.size());
+    for (size_t i = 0; i < agreed.rewards.size(); ++i) progress_.rewards_since_log[i] += agreed.rewards[i];
     progress_.updates_since_log += 1;
   }
   if (outcome == StepOutcome::kRollBack) divergence_.roll_back(*model_, *optimizer_);
@@ -310,12 +317,14 @@ double Trainer::clip() {
   return model_->clip_grad_norm(config_.training.max_grad_norm);
 }
 
-StepAgreement Trainer::agree_on_step(double loss) {
+StepAgreement Trainer::agree_on_step(double loss, const nn::Pass& pass) {
   // Ranks that work on the same samples have the same loss, so only one of them contributes it.
   const dist::Mesh& mesh = model_->mesh();
   const bool counts = mesh.tensor().rank() + mesh.context().rank() + mesh.pipeline().rank() == 0;
   StepReport mine;
   mine.loss = counts ? loss : 0.0;
+  mine.rewards = reward_sums(pass);
+  if (!counts) std::fill(mine.rewards.begin(), mine.rewards.end(), 0.0);
   mine.stop = stop_signal() != 0;
   mine.save = take_save_request();
   mine.yield = take_yield_request();
@@ -407,6 +416,14 @@ void Trainer::shrink_or_grow_loss_scale(bool overflow) {
                     progress_.step + 1, before, loss_scale_->scale()));
 }
 
+void Trainer::report_histograms(int64_t step, HistogramOf what) {
+  const config::LoggingConfig& logging = config_.logging;
+  const bool is_read = std::ranges::find(logging.report_to, "tensorboard") != logging.report_to.end();
+  if (!is_read || logging.histogram_steps == 0 || step % logging.histogram_steps != 0) return;
+  std::vector<metrics::Histogram> histograms = histograms_of(*model_, what);
+  if (reporter_) reporter_->report(metrics::HistogramRecord{step, std::move(histograms)});
+}
+
 void Trainer::log_step(const StepResult& result) {
   if (reporter_) reporter_->progress().advance(progress_.step);
   if (progress_.step % config_.logging.logging_steps != 0 && progress_.step != total_steps_) return;
@@ -431,8 +448,10 @@ void Trainer::log_step(const StepResult& result) {
                                           log_window_.phase_seconds(),
                                           std::move(memory.resident),
                                           std::move(memory.tensors),
-                                          peak_ > 0 ? flops_per_token_ * log_window_.tokens_per_second() / peak_ : 0});
+                                          peak_ > 0 ? flops_per_token_ * log_window_.tokens_per_second() / peak_ : 0,
+                                          reward_metrics(progress_.rewards_since_log)});
   progress_.loss_since_log = 0;
+  progress_.rewards_since_log.clear();
   progress_.updates_since_log = 0;
   log_window_ = {};
 }

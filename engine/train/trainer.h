@@ -22,6 +22,7 @@
 #include "engine/train/divergence.h"
 #include "engine/train/early_stopping.h"
 #include "engine/train/first_steps.h"
+#include "engine/train/histograms.h"
 #include "engine/train/log_window.h"
 #include "engine/train/milestones.h"
 #include "engine/train/profile/phase_clock.h"
@@ -90,8 +91,8 @@ class Trainer {
   UpdateBatch next_batch();
   /// Collective. Clips the gradients and returns their norm before.
   double clip();
-  /// Collective. `loss`: this rank's sum.
-  StepAgreement agree_on_step(double loss);
+  /// Collective. `loss`: this rank's sum, of the update that ran as `pass`.
+  StepAgreement agree_on_step(double loss, const nn::Pass& pass);
   /// `seconds`: how long each rank worked on the update.
   void report_stragglers(const std::vector<double>& seconds);
   /// Rank 0: warns once if other threads use its cores. The update took `seconds`, and waited for a core for `waited`.
@@ -107,6 +108,8 @@ class Trainer {
   /// One update, timed.
   StepResult timed_step();
   void log_step(const StepResult& result);
+  /// Collective. Reports histograms for the update `step`, if they are due.
+  void report_histograms(int64_t step, HistogramOf what);
   /// On rank 0, once, after some updates of a run that takes a while (Note [When the peak is measured]).
   void measure_peak_when_due();
   void evaluate(bool at_end);

@@ -10,13 +10,13 @@ namespace trainer::worker {
 /// the exit code and never throws: failures go to the supervisor.
 int rank_command(const std::vector<std::string>& args);
 
-/// `profile [--warmup N] [--steps N] [--trace FILE] [--json]`: one rank of a run that ends after train::profile(), which
-/// rank 0 prints; started by the supervisor. As rank_command otherwise.
+/// `profile [--warmup N] [--steps N] [--trace FILE] [--json]`: one rank of a run that ends after train::profile(),
+/// which rank 0 prints; started by the supervisor. As rank_command otherwise.
 int profile_command(const std::vector<std::string>& args);
 
-/// `selftest all|pairwise|random|resume|resume-all|configuration|configuration-silently SEED COUNT NAME`: one rank of a self-test; started by
-/// the supervisor, like a rank of a run. COUNT cases drawn by SEED (0: all) whose name contains NAME. Rank 0 prints the
-/// table. Returns 0 when every case passes, kInternalFailure otherwise.
+/// `selftest all|pairwise|random|resume|resume-all|configuration|configuration-silently SEED COUNT NAME`: one rank of a
+/// self-test; started by the supervisor, like a rank of a run. COUNT cases drawn by SEED (0: all) whose name contains
+/// NAME. Rank 0 prints the table. Returns 0 when every case passes, kInternalFailure otherwise.
 int selftest_command(const std::vector<std::string>& args);
 
 /// `check [--json] [--gpu_memory N|CARD] [--device CARD [--net BANDWIDTH]]`: reads everything a run would read, for the
@@ -40,9 +40,9 @@ int export_checkpoint_command(const std::vector<std::string>& args);
 /// train::export_for_others().
 int export_command(const std::vector<std::string>& args);
 
-/// `eval --model TEXT [--predictions FILE] [--json]`: one rank of an evaluation of the plan's model on its validation
-/// samples, of which rank 0 prints the result; started by the supervisor. As rank_command otherwise. TEXT names the
-/// model in the result.
+/// `eval --model TEXT [--predictions FILE] [--json] [--reference JSON]`: one rank of an evaluation of the plan's model
+/// on its validation samples, of which rank 0 prints the result; started by the supervisor. As rank_command otherwise.
+/// TEXT names the model in the result, JSON is the reference of pairs (config::to_json).
 int evaluate_command(const std::vector<std::string>& args);
 
 /// `generate REQUEST`: replies to prompts, as a config::GenerateRequest in JSON says.

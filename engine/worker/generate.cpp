@@ -23,22 +23,29 @@ void show(const std::string& text) {
   std::fflush(stdout);
 }
 
-std::string json_line(const generation::Prompt& prompt, const std::string& reply) {
-  return Json{{"prompt", prompt.text}, {"generated", reply}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+std::string json_line(const generation::Prompt& prompt, const generation::Session::Reply& reply) {
+  Json line{{"prompt", prompt.text}, {"generated", reply.text}};
+  if (reply.score) line["score"] = *reply.score;
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// "2 of 3, score -0.41".
+std::string heading(size_t number, size_t count, const generation::Session::Reply& reply) {
+  return fmt::format("{} of {}{}", number, count, reply.score ? fmt::format(", score {:.4g}", *reply.score) : "");
 }
 
 /// One reply appears while it is made; several, one after the other.
 void answer(generation::Session& session, const config::GenerateRequest& request) {
   const generation::Prompt prompt = session.prompts().of_text(request.prompt);
   const bool streams = !request.json && request.num_return_sequences == 1;
-  const std::vector<generation::Prompt> draws(static_cast<size_t>(request.num_return_sequences), prompt);
-  const auto replies = session.reply(draws, 0, [&](size_t, const std::string& text) {
+  const auto replies = session.reply({prompt}, 0, [&](size_t, const std::string& text) {
     if (streams) show(text);
     return true;
   });
   if (streams) return show("\n");
   for (size_t i = 0; i < replies.size(); ++i)
-    show(request.json ? json_line(prompt, replies[i]) : fmt::format("--- {} of {}\n{}\n", i + 1, replies.size(), replies[i]));
+    show(request.json ? json_line(prompt, replies[i])
+                      : fmt::format("--- {}\n{}\n", heading(i + 1, replies.size(), replies[i]), replies[i].text));
 }
 
 /// Where replies to a file go: a file that appears when it is complete, or standard output.
@@ -59,7 +66,7 @@ class Replies {
   Replies(const Replies&) = delete;
   Replies& operator=(const Replies&) = delete;
 
-  void add(const generation::Prompt& prompt, const std::string& reply) {
+  void add(const generation::Prompt& prompt, const generation::Session::Reply& reply) {
     const std::string line = json_line(prompt, reply);
     if (file_ == nullptr) {
       show(line);
@@ -86,14 +93,14 @@ void answer_file(generation::Session& session, const config::GenerateRequest& re
   std::vector<generation::Prompt> batch;
   int64_t first = 0;
   const auto flush = [&] {
-    const auto texts = session.reply(batch, first);
-    for (size_t i = 0; i < texts.size(); ++i) replies.add(batch[i], texts[i]);
+    const auto made = session.reply(batch, first);
+    for (size_t i = 0; i < made.size(); ++i) replies.add(batch[i * batch.size() / made.size()], made[i]);
     first += static_cast<int64_t>(batch.size());
     batch.clear();
   };
   session.prompts().read([&](generation::Prompt prompt) {
-    for (int64_t i = 0; i < request.num_return_sequences; ++i) batch.push_back(prompt);
-    if (static_cast<int64_t>(batch.size()) >= request.batch_size) flush();
+    batch.push_back(std::move(prompt));
+    if (std::ssize(batch) * request.num_return_sequences >= request.batch_size) flush();
   });
   if (!batch.empty()) flush();
   replies.publish();
@@ -117,7 +124,7 @@ int converse(generation::Session& session) {
           return !input.interrupted();
         });
     screen::print("\n");
-    turns.push_back({{"role", "assistant"}, {"content", replies[0]}});
+    turns.push_back({{"role", "assistant"}, {"content", replies[0].text}});
   }
   screen::print("\n");
   return input.interrupted() ? 128 + SIGINT : kDone;
@@ -129,11 +136,6 @@ int generate_command(const std::vector<std::string>& args) {
   require(args.size() == 1, "generate takes 1 argument, not {}", args.size());
   log::open(log::Level::kInfo, "");
   const config::GenerateRequest request = config::generate_request(args[0]);
-  if (request.num_return_sequences > 1 && request.temperature.value_or(0) == 0)
-    throw ConfigError(
-        "--num_return_sequences {}: the most likely token at each step makes one reply; draw them with --temperature, for "
-        "example 1.",
-        request.num_return_sequences);
   generation::Session session(request);
   if (request.has_prompt)
     answer(session, request);

@@ -12,6 +12,7 @@ import data_lines
 import file_lines
 import launch_lines
 import model_lines
+import preference_lines
 import tokenizer_lines
 import troubleshooting
 from case import DONE, TRAINER, Case, Elsewhere, Shared, expand, faults, run, runnable
@@ -19,7 +20,8 @@ from case import DONE, TRAINER, Case, Elsewhere, Shared, expand, faults, run, ru
 SECTIONS = {"Configuration": (config_lines, 1, 86), "CommandLine": (command_lines, 87, 101),
             "Data": (data_lines, 102, 140), "Tokenizer": (tokenizer_lines, 141, 166),
             "Files": (file_lines, 167, 210), "Launch": (launch_lines, 211, 229),
-            "Convert": (convert_lines, 230, 234), "UsingModels": (model_lines, 235, 243)}
+            "Convert": (convert_lines, 230, 234), "UsingModels": (model_lines, 235, 243),
+            "Preferences": (preference_lines, 244, 247)}
 AT_ONCE = 4
 
 
@@ -108,6 +110,13 @@ class UsingModels(Section):
 
     def test_lines(self):
         self.check(needs_model=True)
+
+
+class Preferences(Section):
+    module = preference_lines
+
+    def test_lines(self):
+        self.check(needs_model=False)
 
 
 class Catalogue(unittest.TestCase):

@@ -82,6 +82,12 @@ LINES = [
            command="check", although="the catalog itself asks for a warning: it is slow, not wrong"),
     launch(213, "a machine_rank of num_machines or more", ["--num_machines", "2", "--machine_rank", "2",
                                                            "--main_process_ip", "127.0.0.1"], "machine_rank", "2"),
+    machines(213, "more copies of checkpoints than machines", [*at("127.0.0.1"), "--set", "checkpoint.replicas=3"],
+             "checkpoint.replicas is 3", "num_machines is 2", "its own machine"),
+    machines(213, "no copy of checkpoints", [*at("127.0.0.1"), "--set", "checkpoint.replicas=0"], "checkpoint.replicas",
+             "0", "at least 1"),
+    launch(213, "copies of checkpoints on one machine", ["--set", "checkpoint.replicas=2"], "checkpoint.replicas is 2",
+           "num_machines is 1"),
     launch(213, "a rank of WORLD_SIZE or more, from a scheduler", [], "RANK", "5", environment={
         "RANK": "5", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}),
     Elsewhere(214, "network_test.Network.test_machine_twice"),

@@ -15,6 +15,7 @@ import data_lines
 import file_lines
 import launch_lines
 import model_lines
+import preference_lines
 import tokenizer_lines
 from case import DONE, Case, Shared, expand, run
 
@@ -32,7 +33,7 @@ SECTIONS = [
     ("The configuration file", config_lines), ("The command line", command_lines), ("The data", data_lines),
     ("The tokenizer", tokenizer_lines), ("Models, adapters and checkpoints", file_lines),
     ("Launching, and several machines", launch_lines), ("Converting other programs' files", convert_lines),
-    ("Using a model, or a run", model_lines)]
+    ("Using a model, or a run", model_lines), ("Training on preferences", preference_lines)]
 
 # (first line, last line, what to do)
 REMEDIES = [
@@ -124,6 +125,8 @@ REMEDIES = [
     (239, 240, "Give the `output_dir` of a run that has started, and updates that it made."),
     (241, 242, "Give one of the names listed; `trainer COMMAND --help` has them."),
     (243, 243, "Give data that can be read, and a trace in a folder that exists ([profiling.md](profiling.md))."),
+    (244, 245, "[preferences.md](preferences.md) lists the options of such a run, and where it runs."),
+    (246, 247, "Correct or remove the record at this line; [preferences.md](preferences.md) lists the records that are read."),
 ]
 
 

@@ -202,6 +202,25 @@ TEST_F(Files, EachLockOfAFolderHasItsOwnName) {
   EXPECT_NE(first, name());
 }
 
+TEST_F(Files, EachLockOfAFolderHasAHigherLeaderEpoch) {
+  write(folder_ / "mine", "");
+  const auto epoch = [&] { return FolderLock(folder_).epoch(); };
+  EXPECT_EQ(epoch(), 1);
+  EXPECT_EQ(epoch(), 2);
+  FolderLock lock(folder_);
+  lock.add_line("a line");
+  const FolderOwner owner(folder_);
+  EXPECT_EQ(owner.epoch(), 3);
+  lock.raise_epoch(2);
+  EXPECT_EQ(owner.taken_over(), "") << "3 is higher already";
+  lock.raise_epoch(7);
+  EXPECT_EQ(lock.epoch(), 8);
+  EXPECT_EQ(FolderOwner(folder_).epoch(), 8);
+  EXPECT_EQ(line_of_holder(folder_), "a line");
+  EXPECT_TRUE(has(owner.taken_over(), ", leader epoch 8\n  while this run (process ")) << owner.taken_over();
+  EXPECT_TRUE(has(owner.taken_over(), ", leader epoch 3) was paused or cut off")) << owner.taken_over();
+}
+
 TEST_F(Files, ALockedFolderIsForThisUserOnly) {
   const FolderLock lock(folder_ / "a" / "b");
   EXPECT_EQ(fs::status(folder_ / "a" / "b").permissions(), fs::perms::owner_all);

@@ -582,7 +582,7 @@ TEST(CheckpointFolder, ASaveRemovesTheLeftoversOfAKilledOne) {
 class TakenOver : public ::testing::Test {
  protected:
   TakenOver() {
-    sign("process 1 on one");
+    sign("process 1 on one, leader epoch 2");
     saver_.emplace(checkpoint::Saver::Options{.output_dir = folder_.path(), .async = true}, *comm_);
     saver_->prepare(run_.state());
     run_.save(folder_.path(), 3);
@@ -593,6 +593,14 @@ class TakenOver : public ::testing::Test {
     checkpoint::Manifest about;
     about.progress.step = step;
     saver_->begin(about, run_.state(), [](const auto&) {});
+  }
+  /// Another leader has published a checkpoint, but the lock file doesn't show it.
+  void publish_under(int64_t leader_epoch) {
+    const fs::path folder = checkpoint::checkpoint_path(folder_.path(), 3);
+    checkpoint::Manifest manifest = checkpoint::read_manifest(folder.string());
+    EXPECT_EQ(manifest.leader_epoch, 2) << "its own";
+    manifest.leader_epoch = leader_epoch;
+    publish_file(folder / "manifest.json", checkpoint::to_json(manifest));
   }
   /// Simulates the other process with a save in progress.
   void take_over() {
@@ -616,6 +624,35 @@ TEST_F(TakenOver, BeginsNoSave) {
   take_over();
   EXPECT_THROW(begin(6), PeerError);
   expect_untouched();
+}
+
+TEST_F(TakenOver, BeginsNoSaveUnderALowerLeaderEpochThanTheNewestCheckpoint) {
+  publish_under(3);
+  try {
+    begin(6);
+    FAIL() << "it was begun";
+  } catch (const PeerError& error) {
+    const std::string why = error.what();
+    EXPECT_NE(why.find("checkpoint-3 was saved under leader epoch 3\n"), std::string::npos) << why;
+    EXPECT_NE(why.find("this run (process 1 on one, leader epoch 2) was paused or cut off"), std::string::npos) << why;
+  }
+  EXPECT_TRUE(checkpoint::find_unfinished(folder_.path()).empty());
+}
+
+TEST_F(TakenOver, PublishesNoSaveUnderALowerLeaderEpochThanTheNewestCheckpoint) {
+  begin(6);
+  publish_under(3);
+  EXPECT_THROW(saver_->finish(), MachineError);
+  EXPECT_EQ(checkpoint::find_checkpoints(folder_.path()).size(), 1U);
+}
+
+TEST_F(TakenOver, SavesUnderAnEqualOrHigherLeaderEpoch) {
+  publish_under(1);
+  begin(6);
+  saver_->finish();
+  begin(7);
+  saver_->finish();
+  EXPECT_EQ(checkpoint::find_checkpoints(folder_.path()).size(), 3U);
 }
 
 TEST_F(TakenOver, DoesNotPublishASaveInProgress) {

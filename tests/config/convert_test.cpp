@@ -211,15 +211,65 @@ TEST_F(Convert, KeysOfAdaptersNeedAnAdapter) {
 }
 
 TEST_F(Convert, RefusesPreferencesAndBadValuesTogether) {
-  EXPECT_EQ(failure(kAxolotl + "rl: dpo\nnum_epochs: many\nload_in_4bit: perhaps\nlearning_rate: fast\ndatasets: 5\n"),
-            "theirs.yaml:3:1: rl: dpo is not supported: the loss of a run is the next token's or a class's; there are "
-            "no preferences or rewards\n"
-            "theirs.yaml:4:13: training.num_train_epochs must be a number; is 'many'\n"
-            "theirs.yaml:5:15: load_in_4bit must be true or false; is 'perhaps'\n"
-            "theirs.yaml:6:16: training.learning_rate must be a number; is 'fast'\n"
-            "theirs.yaml:7:11: datasets must be a list; is '5'");
-  for (const char* const stage : {"dpo", "kto", "ppo", "rm"})
+  EXPECT_EQ(
+      failure(kAxolotl + "rl: kto\nnum_epochs: many\nload_in_4bit: perhaps\nlearning_rate: fast\ndatasets: 5\n"),
+      "theirs.yaml:3:5: rl: kto is not supported: of preferences, only pairs are learned (dpo and ipo); there are "
+      "no rewards\n"
+      "theirs.yaml:4:13: training.num_train_epochs must be a number; is 'many'\n"
+      "theirs.yaml:5:15: load_in_4bit must be true or false; is 'perhaps'\n"
+      "theirs.yaml:6:16: training.learning_rate must be a number; is 'fast'\n"
+      "theirs.yaml:7:11: datasets must be a list; is '5'");
+  for (const char* const stage : {"kto", "ppo", "rm"})
     EXPECT_NE(failure(kLlamaFactory + "stage: " + stage + "\n").find("is not supported"), std::string::npos) << stage;
+}
+
+TEST_F(Convert, PairsOfAxolotl) {
+  const Config config =
+      resolve(yaml(kAxolotl + "rl: ipo\nrl_beta: 0.2\ndatasets: [{path: a, type: chatml.intel}]\n") + "use_cpu: true\n")
+          .config;
+  ASSERT_TRUE(config.dpo);
+  EXPECT_EQ(config.dpo->loss_type, PreferenceLoss::kIpo);
+  EXPECT_EQ(config.dpo->beta, 0.2);
+  EXPECT_EQ(config.data.dialogue, Dialogue::kPrompt);
+  EXPECT_EQ(config.data.source, "question");
+  EXPECT_EQ(config.data.target, "chosen");
+  EXPECT_EQ(config.data.rejected, "rejected");
+  EXPECT_EQ(config.data.chat_template, "chatml");
+  const Config turns = resolve(yaml(kAxolotl + "rl: dpo\ndatasets: [{path: a, type: chat_template.default, "
+                                               "field_messages: talk, field_chosen: good}]\n") +
+                               "use_cpu: true\n")
+                           .config;
+  EXPECT_EQ(turns.dpo->loss_type, PreferenceLoss::kSigmoid);
+  EXPECT_EQ(turns.data.dialogue, Dialogue::kMessages);
+  EXPECT_EQ(turns.data.messages, "talk");
+  EXPECT_EQ(turns.data.target, "good");
+  EXPECT_EQ(rest(kAxolotl + "rl_beta: 0.2\n"), "rl_beta |");
+}
+
+TEST_F(Convert, PairsOfLlamaFactory) {
+  write("dataset_info.json", R"({
+    "turns": {"file_name": "a.json", "ranking": true, "formatting": "sharegpt",
+              "columns": {"messages": "conversations", "chosen": "good", "rejected": "bad"}},
+    "orca": {"file_name": "b.json", "ranking": true, "columns": {"prompt": "question", "system": "system"}},
+    "plain": {"file_name": "c.json"}})");
+  const auto read = [&](const std::string& more) {
+    return kLlamaFactory + "stage: dpo\ndataset_dir: " + folder_.string() + "\n" + more;
+  };
+  const Config config =
+      resolve(yaml(read("dataset: turns\npref_loss: hinge\npref_beta: 0.3\n")) + "use_cpu: true\n").config;
+  ASSERT_TRUE(config.dpo);
+  EXPECT_EQ(config.dpo->loss_type, PreferenceLoss::kHinge);
+  EXPECT_EQ(config.dpo->beta, 0.3);
+  EXPECT_EQ(config.data.dialogue, Dialogue::kShareGpt);
+  EXPECT_EQ(config.data.messages, "conversations");
+  EXPECT_EQ(config.data.target, "good");
+  EXPECT_EQ(config.data.rejected, "bad");
+  const Config orca = resolve(yaml(read("dataset: orca\n")) + "use_cpu: true\n").config;
+  EXPECT_EQ(orca.data.dialogue, Dialogue::kPrompt);
+  EXPECT_EQ(orca.data.source, "question");
+  EXPECT_EQ(orca.data.rejected, "rejected");
+  EXPECT_EQ(rest(read("dataset: plain\n")), "dataset |");
+  EXPECT_NE(failure(read("pref_loss: simpo\n")).find("pref_loss: simpo is not supported"), std::string::npos);
 }
 
 TEST_F(Convert, RefusesOtherFiles) {

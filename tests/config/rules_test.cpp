@@ -345,11 +345,11 @@ TEST_F(Rules, CheckEvaluation) {
   EXPECT_EQ(problems(kMultiCpu + "evaluation: {metrics: [loss, accuracy]}\n"),
             "f.yaml:5:23: evaluation.metrics: accuracy compares generated text with labels and needs "
             "evaluation.generate: true");
-  EXPECT_EQ(
-      problems(kMultiCpu + "evaluation: {metrics: [los]}\n"),
-      "f.yaml:5:23: evaluation.metrics must be one of loss, perplexity, accuracy, exact_match, precision_macro, "
-      "recall_macro, f1_macro, f1_micro, f1_weighted, matthews_correlation, rouge1, rouge2, rougeL, bleu; is 'los' "
-      "(did you mean 'loss'?)");
+  EXPECT_EQ(problems(kMultiCpu + "evaluation: {metrics: [los]}\n"),
+            "f.yaml:5:23: evaluation.metrics must be one of loss, perplexity, accuracy, exact_match, precision_macro, "
+            "recall_macro, f1_macro, f1_micro, f1_weighted, matthews_correlation, rouge1, rouge2, rougeL, bleu, "
+            "rewards/chosen, "
+            "rewards/rejected, rewards/accuracies, rewards/margins; is 'los' (did you mean 'loss'?)");
 }
 
 TEST_F(Rules, RefuseUnsupportedValues) {
@@ -470,13 +470,61 @@ TEST_F(Rules, KeysThatADialogueOrATaskIgnoresAreReported) {
   const std::string start = "distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\n";
   EXPECT_EQ(warnings(start + "data: {task: causal_lm, dialogue: messages, source: q, target: a, train: {path: a}}\n"),
             "f.yaml:4:53: data.source has no effect unless data.dialogue is none or prompt\n"
-            "f.yaml:4:64: data.target has no effect unless data.dialogue is none or prompt\n");
+            "f.yaml:4:64: data.target has no effect unless data.dialogue is none or prompt, or dpo is given\n");
   const std::string lengths =
       start + "data: {task: causal_lm, max_target_length: 9, train: {path: a}, validation: {fraction: 0.5}}\n";
   EXPECT_EQ(warnings(lengths),
             "f.yaml:4:44: data.max_target_length has no effect unless data.task is seq2seq_lm, or evaluation generates "
             "with max_new_tokens 0\n");
   EXPECT_EQ(warnings(lengths + "evaluation: {generate: true}\n").find("max_target_length"), std::string::npos);
+}
+
+TEST_F(Rules, PreferencesHaveTheirDefaults) {
+  const std::string start = "distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\ndata: {train: {path: a}}\n";
+  for (const char* const section : {"dpo: {}\n", "dpo: {beta: 0.1}\n"}) {
+    const Config config = resolve(start + section).config;
+    ASSERT_TRUE(config.dpo) << section;
+    EXPECT_EQ(config.data.task, Task::kCausalLm);
+    EXPECT_EQ(config.data.source, "prompt");
+    EXPECT_EQ(config.data.target, "chosen");
+    EXPECT_EQ(config.data.rejected, "rejected");
+    EXPECT_EQ(config.dpo->beta, 0.1);
+  }
+  EXPECT_EQ(resolve(start).config.data.rejected, "");
+}
+
+TEST_F(Rules, CheckPreferences) {
+  const std::string start =
+      "distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\ndata: {train: {path: a}, validation: {fraction: 0.5}}\n"
+      "dpo: {}\n";
+  EXPECT_EQ(problems(start), "");
+  EXPECT_EQ(problems(start, {{"data.task", "seq2seq_lm", "--set"}}),
+            "--set: data.task is seq2seq_lm, but dpo compares the replies of causal_lm models: set data.task to "
+            "causal_lm, or leave dpo out");
+  for (const auto& [option, value, says] : std::vector<std::tuple<const char*, const char*, const char*>>{
+           {"data.task", "sequence_classification", "dpo compares the replies of causal_lm models"},
+           {"data.rejected", "chosen", "data.rejected and data.target are both chosen"},
+           {"data.dialogue", "play", "which has no pairs of replies"},
+           {"data.group_texts", "true", "each sample is a pair of replies"},
+           {"data.train.format", "megatron", "whose files have no pairs"},
+           {"training.label_smoothing_factor", "0.1", "set dpo.label_smoothing instead"},
+           {"evaluation.generate", "true", "dpo's evaluation compares the replies of pairs"},
+           {"evaluation.metrics", "[perplexity]", "perplexity is not a metric of pairs"},
+           {"dpo.label_smoothing", "0.5", "must be below 0.5"},
+           {"dpo.beta", "0", "must be above 0"},
+           {"dpo.loss_type", "orpo", "orpo"}})
+    EXPECT_NE(problems(start, {{option, value, "--set"}}).find(says), std::string::npos)
+        << option << ": " << problems(start, {{option, value, "--set"}});
+  const std::string ranks =
+      "distributed_type: MULTI_CPU\nnum_processes: 2\nuse_cpu: true\nmodel: {path: m}\n"
+      "data: {train: {path: a}}\ndpo: {}\nparallelism_config: {parallelism_config_";
+  EXPECT_EQ(problems(ranks + "tp_size: 2}\n"), "");
+  EXPECT_NE(problems(ranks + "pp_size: 2}\n").find("the loss of a pair needs both of its replies in one stage"),
+            std::string::npos);
+  EXPECT_NE(problems(ranks + "cp_size: 2}\n").find("the loss of a pair needs all tokens"), std::string::npos);
+  EXPECT_NE(problems(start + "lora: {peft_type: PROMPT_TUNING, num_virtual_tokens: 4}\n").find("an untrained prompt"),
+            std::string::npos);
+  EXPECT_NE(problems(kLeast + "evaluation: {metrics: [rewards/margins]}\n").find("which need dpo"), std::string::npos);
 }
 
 TEST_F(Rules, ReportToNoneIsEmpty) {

@@ -28,7 +28,12 @@ TEST_F(TrainingArguments, RefusesUnsupportedFieldsThatAreSet) {
   for (const Entry& entry : training_arguments_table()) {
     if (entry.foreign == Foreign::kUnsupported) refused.push_back(entry.name);
   }
-  EXPECT_EQ(refused, (std::vector<std::string>{"optim_target_modules",
+  EXPECT_EQ(refused, (std::vector<std::string>{"beta",
+                                               "loss_type",
+                                               "precompute_ref_log_probs",
+                                               "reference_free",
+                                               "sync_ref_model",
+                                               "optim_target_modules",
                                                "adafactor",
                                                "average_tokens_across_devices",
                                                "neftune_noise_alpha",

@@ -182,7 +182,7 @@ TEST_F(Wizard, EveryQuestionHasHelp) {
   EXPECT_GT(answers.asked.size(), 30u);
   for (const Question& question : answers.asked) EXPECT_NE(question.help, "") << question.text;
   for (const char* const told :
-       {"Training on\n  preferences (DPO, reward models) is not part of this version.",
+       {"  preferences: each record has two replies, of which one is better (DPO).",
         "  A file, a folder, a glob, a dataset in the Hugging Face Hub's cache, or a list of them.",
         "  In the file: data.train.path"})
     EXPECT_NE(answers.said.find(told), std::string::npos) << told << " in\n" << answers.said;
@@ -214,6 +214,34 @@ TEST_F(Wizard, DecoderAnswersAfterLineBreak) {
   EXPECT_EQ(shown.data.train.path, std::vector<std::string>{(folder_ / "a.csv").string()});
   EXPECT_EQ(answers.count("In which format?") + answers.count("What are the names of the columns"), 0);
   EXPECT_EQ(resolve(text).config.data.source, "{question}\n");
+}
+
+TEST_F(Wizard, PreferencesGetTheirSectionAndColumns) {
+  std::filesystem::create_directories(folder_ / "m");
+  write("m/config.json", "{}");
+  write("m/vocab.json", "");
+  write("a.jsonl", "");
+  around_.describe_model = [](const std::string&, const std::string&) {
+    ModelDescription model = small_t5();
+    model.family = "llama";
+    model.tasks = {"causal_lm"};
+    return model;
+  };
+  describe_as({.format = "jsonl", .columns = {"question", "good", "rejected"}}, around_);
+  Answers answers(Answers::Given{{"What do you want to do?", {"preferences"}},
+                                 {"Which model?", {"m"}},
+                                 {"Which file holds", {"a.jsonl"}},
+                                 {"Which column is the better reply?", {"good"}}});
+  const std::string text = run(answers);
+  EXPECT_NE(text.find("  source: question\n  target: good\n  rejected: rejected\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  dialogue: prompt\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("dpo:\n  beta: 0.1\n"), std::string::npos) << text;
+  EXPECT_EQ(answers.count("Which column is the worse reply?"), 0);
+  const Config config = resolve(text).config;
+  EXPECT_TRUE(config.dpo);
+  EXPECT_EQ(config.data.task, Task::kCausalLm);
+  Answers others(Answers::Given{{"What do you want to do?", {"continue"}}});
+  EXPECT_EQ(run(others, draft_).find("dpo"), std::string::npos);
 }
 
 TEST_F(Wizard, RefusesAnswersThatGiveNoSamples) {

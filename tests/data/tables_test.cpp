@@ -1,6 +1,7 @@
 // Parquet and Arrow files that other libraries wrote (tests/data/tables/make_tables.py), and damaged ones.
 #include <gtest/gtest.h>
 
+#include "data/readers/class_label.h"
 #include "data/readers/dataset_folder.h"
 #include "data/readers/readers.h"
 #include "tests/data/support.h"
@@ -37,8 +38,21 @@ TEST_P(Tables, AreReadAsTheSameRowsInJsonLines) {
 INSTANTIATE_TEST_SUITE_P(OfOtherLibraries, Tables,
                          testing::Values("none.parquet", "snappy.parquet", "gzip.parquet", "zstd.parquet",
                                          "lz4.parquet", "pages_v2.parquet", "types.parquet", "fastparquet.parquet",
-                                         "images.parquet", "file.arrow", "stream.arrow", "types.arrow",
+                                         "images.parquet", "class_label.parquet", "file.arrow", "stream.arrow", "types.arrow",
                                          "polars_views.arrow", "lz4.feather"));
+
+TEST(Tables, DeclareTheNamesOfClasses) {
+  for (const char* name : {"class_label.parquet", "class_label.arrow"}) {
+    EXPECT_EQ(class_names_of_table(kTables / name, "label"), (std::vector<std::string>{"neg", "pos"})) << name;
+    EXPECT_TRUE(class_names_of_table(kTables / name, "text").empty()) << name;
+  }
+  EXPECT_TRUE(class_names_of_table(kTables / "snappy.parquet", "label").empty());
+  config::DataSource both;
+  both.path = {(kTables / "class_label.parquet").string()};
+  EXPECT_EQ(declared_class_names(both, "label"), (std::vector<std::string>{"neg", "pos"}));
+  both.path.push_back((kTables / "snappy.parquet").string());
+  EXPECT_TRUE(declared_class_names(both, "label").empty()) << "the paths don't agree";
+}
 
 TEST(Tables, CountRowsAndBytes) {
   RecordStream stream({.path = {(kTables / "snappy.parquet").string()}});

@@ -1,11 +1,13 @@
 """The documentation: its commands run, or are at least spelled as the program spells them; its links lead somewhere."""
 
 import functools
+import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -103,6 +105,17 @@ class Docs(unittest.TestCase):
     def test_commands_run(self):
         for name in RUN:
             self.assertGreater(self.run_commands_of(name, *self.new_folder()), 5, name)
+
+    def test_images_that_a_page_writes_are_learned(self):
+        [program] = re.findall(r"^```python\n(.*?)^```", (REPOSITORY / "docs/recipes.md").read_text(), re.MULTILINE | re.DOTALL)
+        folder, environment = self.new_folder()
+        subprocess.run([sys.executable, "-c", program], cwd=folder, check=True, timeout=PATIENCE)
+        command = [TRAINER, "launch", "--config_file", "configs/mnist_ddp.yaml", "--set", "training.num_train_epochs=20"]
+        done = subprocess.run(command, cwd=folder, env={**environment, "MNIST": str(folder / "images")}, capture_output=True,
+                              text=True, check=False, timeout=PATIENCE, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        lines = [json.loads(line) for line in (folder / "runs/mnist/metrics.jsonl").read_text().splitlines()]
+        self.assertGreater([line["eval_accuracy"] for line in lines if "eval_accuracy" in line][-1], 0.95)
 
     def test_commands_run_on_the_readers_files(self):
         template, environment = self.new_folder()

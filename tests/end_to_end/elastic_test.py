@@ -72,6 +72,7 @@ class Elastic(machines_test.Machines):
         for run in runs[:2]:
             self.assertEqual(run.err.count("trainer: restart "), 1, run.err)
         self.stop(runs)
+        self.assertEqual(json.loads((self.output / "outcome.json").read_text())["leader_epoch"], 2)
         self.assert_undisturbed()
 
     def test_machines_join_and_leave(self):

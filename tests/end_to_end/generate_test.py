@@ -71,6 +71,28 @@ class Generate(EndToEnd):
         self.assertEqual(both[:3], lines)
         self.assertEqual(len(both), 6)
 
+    def test_the_best_texts_of_a_beam_search_are_printed_with_their_scores(self):
+        model, words = self.model(), ("--max_new_tokens", "8", "--num_beams", "4")
+        asked = (model, "--prompt", "Sales", *words)
+        lines = self.generate(*asked, "--num_return_sequences", "3", "--json").out.splitlines()
+        replies = [json.loads(line) for line in lines]
+        scores = [reply["score"] for reply in replies]
+        self.assertEqual((len(scores), scores), (3, sorted(scores, reverse=True)))
+        self.assertLess(scores[0], 0)
+        self.assertEqual(json.loads(self.generate(*asked, "--json").out), replies[0])
+        self.assertEqual(self.generate(*asked).out, replies[0]["generated"] + "\n")
+        shown = self.generate(*asked, "--num_return_sequences", "3").out
+        self.assertEqual(re.findall("--- (.*), score", shown), ["1 of 3", "2 of 3", "3 of 3"])
+        file = self.write("prompts.jsonl", '{"prompt": "Sales"}\n{"prompt": "Orders"}\n{"prompt": "Sales"}\n')
+        inputs = ("--input", file, "--batch_size", "6", *words, "--num_return_sequences", "3")
+        of_file = [json.loads(line) for line in self.generate(model, *inputs).out.splitlines()]
+        self.assertEqual([reply["prompt"] for reply in of_file], ["Sales"] * 3 + ["Orders"] * 3 + ["Sales"] * 3)
+        for mine, alone in zip(of_file[:3] + of_file[6:], replies * 2, strict=True):
+            self.assertEqual(mine["generated"], alone["generated"])
+            self.assertAlmostEqual(mine["score"], alone["score"], places=5)
+        refused = self.generate(*asked, "--num_return_sequences", "5", code=2).err
+        self.assertIn("num_beams is 4", refused)
+
     def test_a_stop_ends_the_reply(self):
         model = self.model()
         words = (model, "--prompt", "Sales rose", "--max_new_tokens", "20")

@@ -73,6 +73,10 @@ class OlderLife(TwoNetworks):
         self.assertEqual(list(self.output.glob(".checkpoint-*")), [])
         self.assertEqual(json.loads((self.output / "outcome.json").read_text())["code"], 0)
 
+    def leader_epochs(self):
+        return {int(path.parent.name.split("-")[1]): json.loads(path.read_text())["leader_epoch"]
+                for path in self.output.glob("checkpoint-*/manifest.json")}
+
     def content(self):
         return {name: digest for name, digest in snapshot(self.output).items() if not name.startswith("logs/")}
 
@@ -89,6 +93,10 @@ class OlderLife(TwoNetworks):
         self.check_it_was_told(old)
         self.finish([new, other], 0)
         self.check_as_undisturbed()
+        epochs = self.leader_epochs()
+        self.assertEqual({step: epoch for step, epoch in epochs.items() if step < STEP}, {5: 1})
+        self.assertEqual({epoch for step, epoch in epochs.items() if step >= STEP}, {2}, "although the lock was removed")
+        self.assertEqual(json.loads((self.output / "outcome.json").read_text())["leader_epoch"], 2)
 
     def test_the_leader_wakes_after_the_run_has_ended(self):
         old, frozen, other = self.freeze(f"stop:rank=0,step={STEP},file={WITHIN_ITS_FILE}", 0)

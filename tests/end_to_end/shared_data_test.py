@@ -1,11 +1,14 @@
-"""The tutorial's job on FinancialPhraseBank, with a tiny T5: two ranks under FSDP, then LoRA on the result."""
+"""Examples on real data: the tutorial's job on FinancialPhraseBank, with a tiny T5, under FSDP, then LoRA on the result; and
+the digits of MNIST's test part under DDP."""
 
+import os
 import subprocess
 import unittest
 
 from support import REPOSITORY, TINY_T5, TRAINER, EndToEnd, merged, read_lines
 
 BANK = REPOSITORY.parent / "shared/data/financial_phrasebank"
+DIGITS = REPOSITORY.parent / "shared/data/mnist10k/t10k-images-idx3-ubyte.gz"
 
 
 class FinancialPhraseBank(EndToEnd):
@@ -37,6 +40,17 @@ class FinancialPhraseBank(EndToEnd):
         self.assertIn("eval_accuracy", read_lines(output)[-1])
         self.assertTrue((output / "adapter_model.safetensors").exists())
         self.assertTrue((output / "predictions.jsonl").read_text())
+
+
+class Mnist(EndToEnd):
+    def test_digits_are_learned_on_two_ranks(self):
+        if not DIGITS.exists():
+            self.skipTest("../shared/data/mnist10k is absent")
+        command = [TRAINER, "launch", "--config_file", REPOSITORY / "configs/mnist_ddp.yaml",
+                   f"--set=output_dir={self.folder / 'output'}", "--set=training.num_train_epochs=5"]
+        done = subprocess.run(command, env={**os.environ, "MNIST": str(DIGITS)}, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertGreater(read_lines(self.folder / "output")[-1]["eval_accuracy"], 0.88)
 
 
 if __name__ == "__main__":

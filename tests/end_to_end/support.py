@@ -86,7 +86,7 @@ def read_lines(output):
 
 def results(output):
     """metrics.jsonl without values that differ between machines, such as stragglers."""
-    lines = [{key: value for key, value in line.items() if key in RESULTS or key.startswith("eval_")}
+    lines = [{key: value for key, value in line.items() if key in RESULTS or key.startswith(("eval_", "rewards/"))}
              for line in read_lines(output)]
     return [line for line in lines if line.keys() != {"step"}]
 

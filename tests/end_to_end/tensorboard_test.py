@@ -22,6 +22,48 @@ print(json.dumps({
     "plugins": {tag: events.SummaryMetadata(tag).plugin_data.plugin_name for tag in tags["tensors"]}}))
 """
 
+# The same, with numpy: compares each histogram of a step with numpy's of the tensors in a safetensors file, times a factor.
+COMPARE = """
+import json, sys
+import numpy
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+folder, path, step, prefix, factor = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], float(sys.argv[5])
+content = open(path, "rb").read()
+size = int.from_bytes(content[:8], "little")
+header = json.loads(content[8:8 + size])
+header.pop("__metadata__", None)
+positive, limit = [], 1e-12
+while limit < 1e20:
+    positive.append(limit)
+    limit *= 1.1
+edges = [-limit for limit in reversed(positive)] + [0] + positive
+events = EventAccumulator(folder, size_guidance={"histograms": 0})
+events.Reload()
+found = {}
+for tag in events.Tags()["histograms"]:
+    for event in events.Histograms(tag):
+        if event.step == step and tag.startswith(prefix):
+            found[tag[len(prefix):]] = event.histogram_value
+wrong = []
+for name, entry in header.items():
+    begin, end = entry["data_offsets"]
+    values = numpy.frombuffer(content[8 + size + begin:8 + size + end], numpy.float32).astype(numpy.float64) * factor
+    name = name.removeprefix("base_model.model.")
+    if name not in found:
+        continue
+    value = found.pop(name)
+    counts, limits = numpy.histogram(values, bins=edges)
+    expected = {limit: count for limit, count in zip(limits[1:], counts) if count > 0}
+    written = {limit: count for limit, count in zip(value.bucket_limit, value.bucket) if count > 0}
+    same = (expected == written and value.num == len(values) == sum(value.bucket) and value.min == values.min()
+            and value.max == values.max() and numpy.isclose(value.sum, values.sum(), rtol=1e-9, atol=1e-12)
+            and numpy.isclose(value.sum_squares, values.dot(values), rtol=1e-9))
+    wrong += [] if same else [name]
+    header[name] = True
+print(json.dumps({"compared": sum(entry is True for entry in header.values()), "wrong": wrong, "left": sorted(found)}))
+"""
+
 
 def python_of(program):
     """The interpreter in the first line of a script."""
@@ -51,6 +93,44 @@ class TensorBoard(EndToEnd):
         resolved = (output / "config.resolved.yaml").read_text()
         self.assertEqual("".join(line[4:] for line in texts[-1][1].splitlines(True)), resolved)
         self.assertEqual(found["plugins"]["configuration/text_summary"], "text")
+
+    def compared(self, output, file, step, prefix, factor=1):
+        """The number of histograms that are numpy's; none is missing."""
+        run = subprocess.run([*python_of(TENSORBOARD), "-c", COMPARE, output / "tensorboard", output / file, str(step), prefix,
+                              str(factor)], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        found = json.loads(run.stdout)
+        self.assertEqual((found["wrong"], found["left"]), ([], []))
+        return found["compared"]
+
+    def test_histograms_are_numpys_for_every_strategy(self):
+        logging = {"logging": {"report_to": "tensorboard", "histogram_steps": 3}}
+        full = {"training": {"max_steps": 3, "learning_rate": 0.1}, "evaluation": None, "data": {"validation": None}}
+        strategies = {"one": {}, "ddp": {"distributed_type": "MULTI_CPU", "num_processes": 2},
+                      "fsdp": {"distributed_type": "FSDP", "num_processes": 3},
+                      "tensor": {"distributed_type": "MULTI_CPU", "num_processes": 2,
+                                 "parallelism_config": {"parallelism_config_tp_size": 2}}}
+        for name, strategy in strategies.items():
+            with self.subTest(name):
+                output = self.folder / name
+                self.launch(self.job(name, logging, full, strategy))
+                self.assertGreater(self.compared(output, "model.safetensors", 3, "weights/"), 15)
+
+    def test_histograms_of_gradients_are_numpys(self):
+        # A step of SGD from 0 leaves the negated gradient: LoRA's B begins at 0.
+        changes = {"training": {"max_steps": 1, "learning_rate": 1.0, "optim": "sgd", "lr_scheduler_type": "constant",
+                                "max_grad_norm": 0},
+                   "lora": {"r": 4, "lora_dropout": 0, "target_modules": ["q", "v"]}, "evaluation": None,
+                   "logging": {"report_to": "tensorboard", "histogram_steps": 1}, "data": {"validation": None}}
+        for name, strategy in {"one": {}, "fsdp": {"distributed_type": "FSDP", "num_processes": 2}}.items():
+            with self.subTest(name):
+                self.launch(self.job(name, changes, strategy))
+                self.assertGreater(self.compared(self.folder / name, "adapter_model.safetensors", 1, "gradients/", -1), 3)
+
+    def test_no_histograms_unless_asked(self):
+        done = self.launch(self.job("output", {"logging": {"histogram_steps": 2}, "training": {"max_steps": 2}}))
+        self.assertIn("logging.histogram_steps has no effect", done.err)
+        self.assertFalse((self.folder / "output/tensorboard").exists())
 
 
 if __name__ == "__main__":

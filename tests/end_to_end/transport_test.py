@@ -10,7 +10,7 @@ import threading
 import time
 import unittest
 
-from machines_test import DATA_PARALLEL, RESTARTED, SHARDED, SHORT, TwoNetworks
+from machines_test import DATA_PARALLEL, RESTARTED, SECRET, SHARDED, SHORT, TwoNetworks
 from support import EndToEnd, last_step, listening_ports, until
 
 CLONE_NEWNET = 0x40000000  # of sched.h
@@ -85,11 +85,13 @@ def settled(ports, count):
 
 
 class Sniffer:
-    """Records every TCP segment on a cable that isn't one of the launchers'. With `cut_in`, sends as many more."""
+    """Records every TCP segment on a cable that isn't one of the launchers', or only theirs. With `cut_in`, sends as many
+    more."""
 
-    def __init__(self, space, cable, cut_in=None):
+    def __init__(self, space, cable, cut_in=None, of_launchers=False):
         self.segments = []
         self._cut_in = cut_in
+        self._of_launchers = of_launchers
         self._socket = in_namespace(space, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
                                                                  socket.htons(ALL_PROTOCOLS)))
         self._socket.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE: nothing may be lost
@@ -107,7 +109,9 @@ class Sniffer:
                 if self._ends:
                     return
                 continue
-            if segment.is_tcp and segment.payload and PORT not in (segment.source, segment.target):
+            if not segment.is_tcp or not segment.payload:
+                continue
+            if (PORT in (segment.source, segment.target)) == self._of_launchers:
                 self.segments.append(segment)
                 if self._cut_in:
                     self._cut_in(self._socket, segment)
@@ -121,8 +125,8 @@ class Sniffer:
 
 
 class Transport(TwoNetworks):
-    def record(self, cut_in=None, machine=0):
-        sniffer = Sniffer(self.spaces[machine], self.cables[machine], cut_in)
+    def record(self, cut_in=None, machine=0, of_launchers=False):
+        sniffer = Sniffer(self.spaces[machine], self.cables[machine], cut_in, of_launchers)
         self.addCleanup(sniffer.stop)
         return sniffer
 
@@ -149,9 +153,12 @@ class Sniffed(Transport):
         """How many of some pieces of the final weights, 4 floats each, pass the cable in clear."""
         sniffer = self.record()
         self.finish(self.start_pair(SHORT, {"training": {"gloo_transport": transport}}, output=transport), 0)
+        return self.floats_in(sniffer, transport)
+
+    def floats_in(self, sniffer, output):
         traffic = b"".join(segment.payload for segment in sniffer.stop())
         self.assertGreater(len(traffic), 100_000)
-        file = (self.folder / transport / "model.safetensors").read_bytes()
+        file = (self.folder / output / "model.safetensors").read_bytes()
         weights = file[8 + int.from_bytes(file[:8], "little"):]
         places = range(0, len(weights) - 16, (len(weights) // SAMPLED) & ~15)
         pieces = {weights[place:place + 16] for place in places}
@@ -164,6 +171,22 @@ class Sniffed(Transport):
         for transport in ("tcp", "authenticated"):  # the same losses and weights
             self.assert_same_run(self.folder / transport, self.folder / "tls")
         self.expect(SHORT, output="tls")
+
+
+    def seen_of_copies(self, name, secret):
+        """The same for the launchers' connection, over which machine 1 gets copies of the checkpoints and the model."""
+        sniffer = self.record(of_launchers=True)
+        config = self.job(name, SHARDED, SHORT, {"checkpoint": {"replicas": 2}})
+        runs = self.start_both(config, MACHINE_0, PORT, self.before, secrets=(secret, secret),
+                               flags=((), ("--output_dir", str(self.folder / f"{name}-copy"))))
+        self.finish(runs, 0)
+        copied = (self.folder / f"{name}-copy/model.safetensors").read_bytes()
+        self.assertEqual(copied, (self.folder / name / "model.safetensors").read_bytes())
+        return self.floats_in(sniffer, name)
+
+    def test_copies_of_checkpoints_show_no_float_with_a_secret(self):
+        self.assertGreater(self.seen_of_copies("open", ("env", "TRAINER_SECRET_FILE=none")), SAMPLED // 4)
+        self.assertEqual(self.seen_of_copies("secret", SECRET), 0)
 
 
 class Strangers(Transport):

@@ -28,7 +28,7 @@ MODELS = {
     "bert": SIZES,
     "mlp": {"input_size": 16, "hidden_sizes": [8], "num_labels": 3},
 }
-GOALS = ["answer", "classify", "continue", "dialogue", "images", "scratch", "nothing yet"]
+GOALS = ["answer", "classify", "continue", "dialogue", "preferences", "images", "scratch", "nothing yet"]
 DECODERS = ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "gpt2")
 FAMILIES = {"t5": ["answer"], "bert": ["classify"], "mlp": ["images"],
             **{family: ["continue", "classify"] for family in DECODERS}, "gpt2": ["answer", "continue", "classify"]}
@@ -52,6 +52,17 @@ DIALOGUES = {
 }
 
 
+PROMPT = [{"role": "user", "content": "How are the harvests?"}]
+PAIRS = {
+    "lists.jsonl": {"chosen": [*PROMPT, {"role": "assistant", "content": "They held steady."}],
+                    "rejected": [*PROMPT, {"role": "assistant", "content": "the harvests fell."}]},
+    "last_turns.jsonl": {"conversations": [{"from": "human", "value": "How are the harvests?"}],
+                         "chosen": {"from": "gpt", "value": "They held steady."},
+                         "rejected": {"from": "gpt", "value": "the harvests fell."}},
+    "questions.jsonl": {"question": "How are the harvests?", "chosen": "They held steady.", "rejected": "the harvests fell."},
+    "texts.jsonl": {"chosen": "How are the harvests? They held steady.", "rejected": "How are the harvests? the harvests fell."},
+    "other_columns.jsonl": {"prompt": "How are the harvests?", "good": "They held steady.", "bad": "the harvests fell."},
+}
 ROWS, COLUMNS = 24, 80
 # Of Accelerate's questions, which the wizard asks word for word.
 ACCELERATES = ("even if a GPU / Apple Silicon", "How many different machines will you use",
@@ -259,6 +270,21 @@ class Wizard(EndToEnd):
                 self.assertRegex(shown, "⟦[^⟧]*held steady.", "the reply is learned")
                 self.check_trains(shown)
 
+    def test_preferences_are_recognized(self):
+        for name, record in PAIRS.items():
+            with self.subTest(file=name):
+                self.start_again()
+                self.write(name, (json.dumps(record) + "\n") * 9)
+                answers = {**self.answers_for("llama", "preferences"), "Which file holds": name}
+                if "good" in record:
+                    answers |= {"Which column is the better reply?": "good", "Which column is the worse reply?": "bad"}
+                shown = self.converse(answers, terminal=False)
+                self.assertRegex(shown, r"chosen: [^\n]*⟦[^⟧]*They held steady\.")
+                self.assertRegex(shown, r"rejected: [^\n]*⟦[^⟧]*the harvests fell\.")
+                text = self.check_trains(shown)
+                self.assertIn("dpo:\n  beta: 0.1\n", text)
+                self.assertTrue(any("rewards/margins" in line for line in read_lines(self.folder / "trainer_output")))
+
     def test_a_file_of_answers_for_every_goal(self):
         self.write("chat.jsonl", (json.dumps(DIALOGUES["messages.jsonl"]) + "\n") * 9)
         cases = {"answer": ("t5", {}), "classify": ("bert", {}), "continue": ("gpt2", {}), "images": ("mlp", {}),
@@ -280,7 +306,7 @@ class Wizard(EndToEnd):
         answers = {**self.answers_for("t5", "answer"), "What do you want to do?": ["?", "2", "1"],
                    "Which model?": ["<", "?", str(self.model("t5"))], "Which learning rate?": ["?", ""]}
         shown = self.converse(answers, terminal=False)
-        for told in ("Training on\n  preferences (DPO, reward models) is not part of this version.",
+        for told in ("preferences: each record has two replies, of which one is better (DPO).",
                      "  In the file: model.path", "  Peak learning rate.\n  In the file: training.learning_rate"):
             self.assertIn(told, shown)
 
@@ -315,7 +341,7 @@ class Wizard(EndToEnd):
         self.check_trains(shown)
 
     def test_only_accelerates_part(self):
-        shown = self.converse({"What do you want to do?": "7"}, terminal=False)
+        shown = self.converse({"What do you want to do?": str(GOALS.index("nothing yet") + 1)}, terminal=False)
         text = (self.folder / "my.yaml").read_text()
         self.assertIn("mixed_precision: 'no'\n", text)
         self.assertNotIn("model:", text, shown)

@@ -1,9 +1,11 @@
 // Beam search against transformers (tests/golden/make_beams.py): all samples of a case are one batch here.
 #include "engine/evaluation/beam_search.h"
 
+#include <cmath>
 #include <fstream>
 
 #include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -42,8 +44,21 @@ TEST(BeamSearchGolden, FindsTheTextsOfTransformers) {
     options.beams = {
         .count = test["num_beams"], .length_penalty = test["length_penalty"], .stop = stop_of(test["early_stopping"])};
     const auto batch = batching::token_batch(test["sources"], {}, model->model().task());
-    EXPECT_EQ(evaluation::generate(*model, batch, {}, options), test["texts"].get<Texts>())
-        << name << ", " << options.beams.count << " beams, early_stopping " << test["early_stopping"];
+    for (const int64_t returned : {int64_t{1}, options.beams.count - 1, options.beams.count}) {
+      options.beams.returned = returned;
+      std::vector<float> scores;
+      options.scores = &scores;
+      const Texts texts = evaluation::generate(*model, batch, {}, options);
+      const std::string what = fmt::format("{}, {} of {} beams, early_stopping {}", name, returned,
+                                           options.beams.count, test["early_stopping"].dump());
+      ASSERT_EQ(texts.size(), test["sources"].size() * static_cast<size_t>(returned)) << what;
+      ASSERT_EQ(scores.size(), texts.size()) << what;
+      for (size_t i = 0; i < texts.size(); ++i) {
+        const size_t sample = i / static_cast<size_t>(returned), place = i % static_cast<size_t>(returned);
+        EXPECT_EQ(texts[i], test["texts"][sample][place].get<std::vector<int64_t>>()) << what;
+        EXPECT_NEAR(scores[i], test["scores"][sample][place].get<float>(), 1e-5 * (1 + std::abs(scores[i]))) << what;
+      }
+    }
   }
 }
 
@@ -58,7 +73,8 @@ TEST(BeamSearch, FindsATextThatBeginsWithALessLikelyToken) {
   const float second[] = {-2, -3, -4, -0.1F, -5, -6};
   search.advance(second, 3);
   EXPECT_TRUE(search.is_done());
-  EXPECT_EQ(search.best(), (Texts{{2}}));
+  EXPECT_EQ(search.best()[0].tokens, (std::vector<int64_t>{2}));
+  EXPECT_FLOAT_EQ(search.best()[0].score, (-1 - 0.1F) / 2);
 }
 
 TEST(BeamSearch, EndsWhenNoTextCanBecomeBetter) {
@@ -69,7 +85,7 @@ TEST(BeamSearch, EndsWhenNoTextCanBecomeBetter) {
   const float again[] = {-0.01F, -8, -9, -0.01F, -8, -9};
   search.advance(again, 3);
   EXPECT_TRUE(search.is_done());
-  EXPECT_TRUE(search.best()[0].empty()) << "the end came first";
+  EXPECT_TRUE(search.best()[0].tokens.empty()) << "the end came first";
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/metrics.h"
 #include "engine/evaluation/scores.h"
@@ -29,6 +30,19 @@ TEST(Scores, OnlyTheRequestedOnesAreGiven) {
   EXPECT_EQ(scores(predictions, {"loss", "f1_macro"}),
             (std::map<std::string, double>{{"eval_f1_macro", (2.0 / 3 + 0) / 2}}));
   EXPECT_TRUE(scores({}, {"accuracy", "bleu"}).at("eval_accuracy") == 0);
+}
+
+TEST(Scores, AMetricCanBeAdded) {
+  EXPECT_EQ(added_metrics(), "");
+  EXPECT_THROW(add_metric("rouge1", false, {}), ConfigError);
+  EXPECT_THROW(add_metric("two words", false, {}), ConfigError);
+  add_metric("samples", /*lower_is_better=*/true,
+             [](const std::vector<Prediction>& all) { return static_cast<double>(all.size()); });
+  EXPECT_THROW(add_metric("samples", true, {}), ConfigError);
+  EXPECT_EQ(added_metrics(), "samples:lower");
+  EXPECT_TRUE(lower_is_better("samples"));
+  EXPECT_EQ(scores({{"", "a", "a"}, {"", "a", "b"}}, {"samples"}), (std::map<std::string, double>{{"eval_samples", 2}}));
+  EXPECT_EQ(scores({{"", "a", "a"}}, {"loss"}).count("eval_samples"), 0U);
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 // Runs whose machines join and leave.
 #include <nlohmann/json.hpp>
 
+#include "engine/base/folder_lock.h"
 #include "engine/launch/admissions.h"
+#include "engine/launch/follower.h"
+#include "engine/launch/leader.h"
 #include "tests/launch/several_machines.h"
 
 namespace trainer::launch {
@@ -236,6 +239,66 @@ TEST_F(Elastic, ALeaderThatIsPausedIsNotSucceeded) {
   kill(pid_of(0), SIGCONT);
   wait_for_attempt(1, 3);
   for (const int number : {0, 1, 2}) EXPECT_EQ(finish(number), 0) << screens();
+}
+
+/// A file server drops the lock of a machine that doesn't respond. Here, a copy of the lock's file takes its place.
+TEST_F(Elastic, APausedLeaderThatWasSucceededFindsTheHigherLeaderEpoch) {
+  patience_.silence = milliseconds(1000);
+  plan_.config.main_process_ip = "127.0.0.2";  // others are at .1, where the paused leader has no port
+  for (const int number : {0, 1, 2}) start(number, {{"FAKE", "live:2"}});
+  wait_for_attempt(0, 3);
+  EXPECT_EQ(FolderOwner(output()).epoch(), 1);
+  kill(pid_of(0), SIGSTOP);
+  fs::copy_file(output() / ".lock", output() / "dropped");
+  fs::rename(output() / "dropped", output() / ".lock");
+  wait_for_attempt(1, 2);
+  EXPECT_TRUE(said(1, "machine 1 of 3 leads the run from now on") || said(2, "machine 2 of 3 leads the run from now on"))
+      << screens();
+  EXPECT_EQ(FolderOwner(output()).epoch(), 2);
+  kill(pid_of(0), SIGCONT);
+  EXPECT_EQ(finish(0), kMachineFailure) << screens();
+  EXPECT_TRUE(said(0, "output folder taken over: ")) << screen(0);
+  EXPECT_TRUE(said(0, ", leader epoch 2\n  while this run (process ")) << screen(0);
+  EXPECT_TRUE(said(0, ", leader epoch 1) was paused or cut off")) << screen(0);
+  expect_same_attempt(1);
+  kill(pid_of(1), SIGTERM);
+  for (const int number : {1, 2}) EXPECT_EQ(finish(number), 143) << screens();
+  EXPECT_EQ(nlohmann::json::parse(read_file(output() / "outcome.json"))["leader_epoch"], 2);
+}
+
+TEST_F(Elastic, ALeaderOfAnOlderEpochIsNotFollowedAndEnds) {
+  const Appointment appointment{.host = "127.0.0.1",
+                                .port = static_cast<int>(plan_.config.main_process_port),
+                                .sizes = {1, 2, 3},
+                                .patience = milliseconds(2000),
+                                .key = std::string(32, 'k')};
+  Introduction own = introduce(plan_, FAKE_WORKER);
+  const pid_t leader = fork();
+  if (leader == 0) {
+    SignalQueue signals;
+    Appointment long_call = appointment;
+    long_call.last_call = std::chrono::seconds(60);
+    try {
+      Leader(long_call, own, signals, 7).gather({});
+    } catch (const MachineError& error) {
+      std::ofstream(folder_ / "notes/leader") << error.what();
+      _exit(error.code());
+    }
+    _exit(0);
+  }
+  own.machine = 1;
+  own.epoch = 8;
+  SignalQueue signals;
+  ::testing::internal::CaptureStderr();
+  EXPECT_THROW(Follower(appointment, own, signals).join({}), PeerError);
+  const std::string shown = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(shown.find("is of leader epoch 7, but epoch 8 has begun since"), std::string::npos) << shown;
+  int status = 0;
+  waitpid(leader, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), kMachineFailure);
+  const std::string why = noted("leader");
+  EXPECT_NE(why.find("machine 0 leads no longer: machine 1 ("), std::string::npos) << why;
+  EXPECT_NE(why.find("has followed leader epoch 8, which is higher than its own, 7"), std::string::npos) << why;
 }
 
 TEST_F(Elastic, NobodySucceedsInAFolderWithoutTheLeadersLine) {

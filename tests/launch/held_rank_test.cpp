@@ -119,7 +119,7 @@ TEST(NativeStackOfAHeldProcess, EndsWithoutAStack) {
   ASSERT_GE(held, 0);
   if (held == 0) {
     if (vfork() == 0)
-      for (;;) pause();
+      for (;;) ::pause();
     _exit(0);
   }
   const auto state = [&] {

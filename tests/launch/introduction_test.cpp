@@ -45,6 +45,13 @@ TEST(Introduction, NamesItsJob) {
   EXPECT_EQ(introduction_of(to_message(own)).job, "SLURM job 7, step 0");
 }
 
+TEST(Introduction, TellsTheHighestLeaderEpochThatItHasFollowed) {
+  Introduction own = introduce(plan(), FAKE_WORKER);
+  EXPECT_EQ(introduction_of(to_message(own)).epoch, 0);
+  own.epoch = 7;
+  EXPECT_EQ(introduction_of(to_message(own)).epoch, 7);
+}
+
 TEST(Introduction, ReportsADifferentClock) {
   Introduction follower = introduction(plan());
   EXPECT_NEAR(follower.ahead, 0, 1);

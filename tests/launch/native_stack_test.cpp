@@ -9,7 +9,7 @@
 namespace trainer::launch {
 
 [[gnu::noinline]] void wait_for_ever() {
-  for (;;) pause();
+  for (;;) ::pause();
 }
 
 namespace {

@@ -118,30 +118,48 @@ TEST(Secret, IsClearedFromTheFirstEnvironment) {
 TEST(Secret, IsStretchedByScrypt) {
   std::string hex;
   for (const unsigned char byte : stretched("open sesame", kProtocol)) hex += fmt::format("{:02x}", byte);
-  EXPECT_EQ(hex, "a3f135bacb34a23e9970ea8166cb8160210bac9d7a570b2122477818cd4487a1");  // Python: hashlib.scrypt(b"open sesame", salt=b"trainer machines 4", n=2**15, r=8, p=1,
+  EXPECT_EQ(hex, "57f09db9839297545c542f25250cf994be8c465fa17701c642c2960027de42f0");  // Python: hashlib.scrypt(b"open sesame", salt=b"trainer machines 5", n=2**15, r=8, p=1,
                              //                        maxmem=2**26, dklen=32).hex()
   EXPECT_EQ(stretched("", kProtocol), "");
 }
 
 TEST(Seal, OpensOnlyWithTheSameSecret) {
-  Seals ours = make_seals("secret", kNonceA, kNonceB), theirs = make_seals("secret", kNonceA, kNonceB);
+  Seals ours = make_seals("secret", kNonceA, kNonceB, 1), theirs = make_seals("secret", kNonceA, kNonceB, 1);
   for (int64_t number : {1, 2, 3}) {
     const LinkMessage opened = theirs.by_follower.take_off(ours.by_follower.put_on(message(number)));
     EXPECT_EQ(opened.number, number);
     EXPECT_EQ(opened.strings, std::vector<std::string>{"x"});
   }
-  const LinkMessage sealed = make_seals("secret", kNonceA, kNonceB).by_follower.put_on(message(1));
-  EXPECT_THROW(make_seals("Secret", kNonceA, kNonceB).by_follower.take_off(sealed), PeerError);
-  EXPECT_THROW(make_seals("", kNonceA, kNonceB).by_follower.take_off(sealed), PeerError);
-  EXPECT_THROW(make_seals("secret", kNonceB, kNonceB).by_follower.take_off(sealed), PeerError) << "another connection";
-  EXPECT_THROW(make_seals("secret", kNonceA, kNonceB).by_leader.take_off(sealed), PeerError) << "sent back";
-  EXPECT_THROW(make_seals("secret", kNonceA, kNonceB).by_follower.take_off({.op = LinkOp::kPing}), PeerError) << "none";
+  const LinkMessage sealed = make_seals("secret", kNonceA, kNonceB, 1).by_follower.put_on(message(1));
+  EXPECT_THROW(make_seals("Secret", kNonceA, kNonceB, 1).by_follower.take_off(sealed), PeerError);
+  EXPECT_THROW(make_seals("", kNonceA, kNonceB, 1).by_follower.take_off(sealed), PeerError);
+  EXPECT_THROW(make_seals("secret", kNonceB, kNonceB, 1).by_follower.take_off(sealed), PeerError) << "another connection";
+  EXPECT_THROW(make_seals("secret", kNonceA, kNonceB, 1).by_leader.take_off(sealed), PeerError) << "sent back";
+  EXPECT_THROW(make_seals("secret", kNonceA, kNonceB, 1).by_follower.take_off({.op = LinkOp::kPing}), PeerError) << "none";
+}
+
+TEST(Seal, OfAnOlderLeaderEpochIsInvalid) {
+  const LinkMessage sealed = make_seals("secret", kNonceA, kNonceB, 1).by_leader.put_on(message(1));
+  EXPECT_THROW(make_seals("secret", kNonceA, kNonceB, 2).by_leader.take_off(sealed), PeerError);
+  EXPECT_EQ(make_seals("secret", kNonceA, kNonceB, 1).by_leader.take_off(sealed).number, 1);
+}
+
+TEST(Seal, HidesContentsOfFiles) {
+  Seals ours = make_seals("secret", kNonceA, kNonceB, 1), theirs = make_seals("secret", kNonceA, kNonceB, 1);
+  const std::string text(1000, 'x');
+  const std::string first = ours.by_leader.hide(text), second = ours.by_leader.hide(text);
+  EXPECT_EQ(first.find("xx"), std::string::npos);
+  EXPECT_NE(first, second);
+  EXPECT_NE(first, ours.by_follower.hide(text));
+  EXPECT_EQ(theirs.by_leader.hide(first), text);
+  EXPECT_EQ(theirs.by_leader.hide(second), text);
+  EXPECT_EQ(ours.by_leader.hide(""), "");
 }
 
 TEST(Seal, DetectsChangedRepeatedAndDroppedMessages) {
-  Seals ours = make_seals("secret", kNonceA, kNonceB);
+  Seals ours = make_seals("secret", kNonceA, kNonceB, 1);
   const LinkMessage first = ours.by_leader.put_on(message(1)), second = ours.by_leader.put_on(message(2));
-  const auto reader = [] { return make_seals("secret", kNonceA, kNonceB).by_leader; };
+  const auto reader = [] { return make_seals("secret", kNonceA, kNonceB, 1).by_leader; };
   for (auto change : {+[](LinkMessage& m) { m.op = LinkOp::kEnd; }, +[](LinkMessage& m) { m.number = 7; },
                       +[](LinkMessage& m) { m.code = 7; }, +[](LinkMessage& m) { m.strings[0] = "y"; },
                       +[](LinkMessage& m) { m.strings.insert(m.strings.begin(), ""); }}) {

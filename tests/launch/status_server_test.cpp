@@ -184,7 +184,7 @@ TEST_F(StatusServerTest, IsQuietAfterItClosedAConnectionThatAForkedProcessHolds)
   serve();
   const pid_t child = fork();  // it has a copy of the accepted socket
   if (child == 0) {
-    for (;;) pause();
+    for (;;) ::pause();
   }
   EXPECT_EQ(send(socket.get(), kRequest, strlen(kRequest), 0), static_cast<ssize_t>(strlen(kRequest)));
   serve();
@@ -254,12 +254,16 @@ TEST(RunStatus, IsNotReadyBetweenAttemptsAndAtTheEnd) {
 TEST(RunStatus, ShowsRanksAndSaves) {
   RunStatus status = training();
   status.saves = 3;
+  status.leader_epoch = 2;
+  EXPECT_THAT(status.respond("/metrics").body, Not(HasSubstr("replicated"))) << "no machine keeps copies";
+  status.replicated = "checkpoint-40";
   status.ranks[1].is_alive = false;
   const std::string page = status.respond("/metrics").body;
-  for (const char* line : {"trainer_ranks 2\n", "trainer_ranks_alive 1\n", "trainer_checkpoint_saves_total 3\n",
-                           "trainer_checkpoint_save_failures_total 0\n", "trainer_restarts_total 0\n",
-                           "trainer_rank_last_progress_age_seconds{rank=\"0\"} 0.5\n",
-                           "trainer_rank_resident_memory_bytes{rank=\"0\"} ", "trainer_build_info{version=\"0."})
+  for (const char* line :
+       {"trainer_ranks 2\n", "trainer_ranks_alive 1\n", "trainer_checkpoint_saves_total 3\n",
+        "trainer_checkpoint_save_failures_total 0\n", "trainer_restarts_total 0\n", "trainer_leader_epoch 2\n",
+        "trainer_checkpoint_replicated_step 40\n", "trainer_rank_last_progress_age_seconds{rank=\"0\"} 0.5\n",
+        "trainer_rank_resident_memory_bytes{rank=\"0\"} ", "trainer_build_info{version=\"0."})
     EXPECT_THAT(page, HasSubstr(line));
   EXPECT_THAT(page, Not(HasSubstr("rank=\"1\"")));
   status.is_leader = false;

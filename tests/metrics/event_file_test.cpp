@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "engine/base/crc32c.h"
 #include "engine/base/files.h"
+#include "engine/metrics/histogram_limits.h"
 
 namespace trainer::metrics {
 namespace {
@@ -37,6 +40,21 @@ TEST(EventFile, EncodesTexts) {
             "120412020801"
             "42026869"
             "4a080a060a0474657874");
+}
+
+// The bytes that TensorBoard's own protobuf classes produce from numpy's histogram of 1 and 1.01, cut as SummaryWriter does.
+TEST(EventFile, EncodesHistograms) {
+  const std::vector<double>& limits = histogram_limits();
+  ASSERT_EQ(limits.size(), 1549U);
+  const auto above = std::upper_bound(limits.begin(), limits.end(), 1.0);
+  Histogram two{"t", 1, 1.01, 2, 2.01, 2.0201000000000002, std::vector<double>(limits.size() - 1)};
+  two.buckets[static_cast<size_t>(above - limits.begin()) - 1] = 1;
+  two.buckets[static_cast<size_t>(above - limits.begin())] = 1;
+  EXPECT_EQ(hex(histogram_event(1.5, 7, two)),
+            "09000000000000f83f10072a680a660a01742a6109000000000000f03f11295c8fc2f528f03f1900000000000000402114ae47e17a14004029"
+            "623255302a290040321808996919155aed3f2b14facdbe24f03f6349c61505c2f13f3a180000000000000000000000000000f03f0000000000"
+            "00f03f");
+  EXPECT_EQ(histogram_event(1.5, 7, {"t", 0, 0, 0, 0, 0, std::vector<double>(limits.size() - 1)}), "");
 }
 
 /// The events of a file; fails when a frame is broken.

@@ -70,6 +70,14 @@ TEST(ProgressLine, AlignsItsFields) {
             "step  30/120  eval_accuracy 0.7500  eval_loss 0.5123");
 }
 
+TEST(ProgressLine, ShowsWhatPairsHaveLearned) {
+  ProgressState pairs = state();
+  pairs.last->rewards = {{"rewards/accuracies", 0.75}, {"rewards/chosen", 0.5}, {"rewards/margins", 0.25}};
+  EXPECT_NE(progress_line(pairs).find("1.2k tok/s  rewards/margins 0.250  rewards/accuracies 0.750  3m"),
+            std::string::npos)
+      << progress_line(pairs);
+}
+
 /// A screen that Progress writes to, with a clock that only the test advances.
 class ProgressTest : public ::testing::Test {
  protected:

@@ -1,5 +1,7 @@
 #include "data/readers/arrow/plugin.h"
 
+#include <arrow/util/key_value_metadata.h>
+
 #include "data/readers/arrow/open_table.h"
 #include "data/readers/arrow/value_text.h"
 #include "engine/base/errors.h"
@@ -11,6 +13,11 @@ class TableReader : public RecordReader {
  public:
   TableReader(std::string path, int64_t* bytes_read)
       : path_(std::move(path)), table_(open_table(path_)), bytes_read_(bytes_read) {}
+
+  std::string declared_features() const override {
+    const auto& metadata = table_.schema->metadata();
+    return metadata != nullptr ? metadata->Get("huggingface").ValueOr("") : "";
+  }
 
   bool next(Record& record) override {
     while (!batch_ || row_ == batch_->num_rows())

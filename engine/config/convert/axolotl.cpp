@@ -17,6 +17,8 @@ const std::vector<SameKey> kSame{{"micro_batch_size", "training.per_device_train
                                  {"dataset_exact_deduplication", "data.train.deduplicate"},
                                  {"dataset_processes", "data.preprocessing_num_workers"},
                                  {"default_system_message", "data.system"},
+                                 {"rl_beta", "dpo.beta"},
+                                 {"dpo_label_smoothing", "dpo.label_smoothing"},
                                  {"sequence_len", "data.max_length"}};
 
 const std::vector<SameKey> kLora{{"lora_r", "lora.r"},
@@ -41,6 +43,9 @@ Entries moved() {
       translated("lora_target_linear", "true: lora.target_modules: all-linear.").of<bool>(),
       translated("load_in_4bit", "true: model.quantization_config with nf4 and double quantization.").of<bool>(),
       translated("bnb_config_kwargs", "The keys of model.quantization_config."),
+      translated("rl", "dpo: the section dpo; ipo: with dpo.loss_type: ipo; others are refused."),
+      translated("dpo_norm_loss", "true: dpo.loss_type: sigmoid_norm.").of<bool>(),
+      translated("dpo_loss_type", "A list of one: dpo.loss_type."),
       translated("datasets", "data.train.path, and data.dialogue or data.source by `type`."),
       translated("pretraining_dataset", "data.train.path with data.group_texts."),
       translated("test_datasets", "data.validation.path."),
@@ -65,11 +70,11 @@ Entries moved() {
 }
 
 Entries refused() {
-  const char* const objective =
-      "the loss of a run is the next token's or a class's; there are no preferences or rewards";
+  const char* const objective = "of preferences, only pairs are learned (rl: dpo or ipo); there are no rewards";
   const char* const adapters = "train a LoRA instead, or every weight";
   return foreign_table(
-      unsupported("rl", objective), unsupported("reward_model", objective).of<bool>(),
+      unsupported("reward_model", objective).of<bool>(), unsupported("dpo_use_weighting", objective).of<bool>(),
+      unsupported("dpo_loss_weights", "write one dpo.loss_type"), unsupported("rpo_alpha", objective),
       unsupported("process_reward_model", objective).of<bool>(),
       unsupported("diffusion", "no diffusion model is supported"), unsupported("relora", adapters),
       unsupported("qat", "there is no training of quantized weights; " + std::string(adapters)),
@@ -92,6 +97,10 @@ Entries idle() {
   const char* const quantized = "write model.quantization_config: {load_in_4bit: true}, or model.dtype: bfloat16";
   const char* const experts = "mixtures of experts are computed in one way";
   Entries all = foreign_table(
+      no_effect("precompute_ref_log_probs", "they are always computed once, before the first update")
+          .harmless({"true"}),
+      no_effect("dpo_use_logits_to_keep", kernels), no_effect("dpo_padding_free", packed),
+      no_effect("dpo_use_liger_kernel", kernels), no_effect("rl_adapter_ref_model", "the reference is the start model"),
       no_effect("sample_packing", packed), no_effect("eval_sample_packing", packed),
       no_effect("pad_to_sequence_len", packed), no_effect("sample_packing_sequentially", packed),
       no_effect("max_packed_sequence_len", packed), no_effect("load_in_8bit", quantized),
@@ -188,6 +197,29 @@ void convert_adapter(Source& source) {
     source.set(folder, "lora.path", Node::scalar(source.path(folder.value.text), true));
 }
 
+void convert_preferences(Source& source) {
+  const std::string rl = source.word("rl");
+  if (!source.asks("rl")) {
+    for (const char* const key : {"rl_beta", "dpo_label_smoothing", "dpo_norm_loss", "dpo_loss_type"})
+      if (source.asks(key)) source.not_honored(key, "rl is not given");
+    return;
+  }
+  if (rl != "dpo" && rl != "ipo")
+    return source.refuse("rl", "of preferences, only pairs are learned (dpo and ipo); there are no rewards");
+  const GivenKey losses = source.key("dpo_loss_type");
+  if (losses.value.is_list() && losses.value.items.size() == 1)
+    source.set(losses, "dpo.loss_type", losses.value.items.front());
+  else if (source.asks("dpo_loss_type"))
+    source.not_honored(losses, "write one dpo.loss_type");
+  else
+    source.set("rl", "dpo.loss_type",
+               rl == "ipo"                       ? "ipo"
+               : source.is_true("dpo_norm_loss") ? "sigmoid_norm"
+                                                 : "sigmoid");
+  source.set("rl_beta", "dpo.beta");
+  source.set("dpo_label_smoothing", "dpo.label_smoothing");
+}
+
 void convert_precision(Source& source) {
   const std::string bf16 = source.word("bf16");
   if (bf16 == "full")
@@ -265,7 +297,9 @@ const Entries& table() {
 
 void convert(Source& source) {
   for (const SameKey& same : kSame)
-    if (std::string(same.key) != "lr_scheduler") source.set(same.key, same.to);
+    if (std::string(same.key) != "lr_scheduler" && !std::string(same.to).starts_with("dpo."))
+      source.set(same.key, same.to);
+  convert_preferences(source);
   convert_model(source);
   convert_adapter(source);
   convert_precision(source);

@@ -20,6 +20,7 @@ const Entries& dataset_table() {
       translated("message_property_mappings", "role and content, or from and value"),
       translated("message_field_role", "role or from"), translated("message_field_content", "content or value"),
       translated("chat_template", "as at the top"), translated("chat_template_jinja", "as at the top"),
+      translated("field_chosen", "data.target of pairs"), translated("field_rejected", "data.rejected"),
       translated("text_column", "data.source"), no_effect("split", files).harmless({"train"}),
       no_effect("name", "give the files of this configuration in data.train.path"), no_effect("train_on_split", files),
       no_effect("revision", "the newest snapshot in the Hub's cache is read"),
@@ -70,6 +71,7 @@ class Datasets {
     set("data.messages", reading.messages);
     set("data.source", reading.source);
     set("data.target", reading.target);
+    set("data.rejected", reading.rejected);
     set("data.chat_template", reading.chat_template);
     if (!source_.asks("default_system_message")) set("data.system", reading.system);
     if (reading.groups) source_.set(from, "data.group_texts", Node::scalar("true"));
@@ -110,6 +112,7 @@ class Datasets {
     if (pretraining && (name.empty() || name == "pretrain"))
       return Reading{.source = text("text_column", "text"), .groups = true};
     if (name == "completion") return Reading{.source = text("field", "text"), .groups = true};
+    if (source_.asks("rl")) return pair_of(prefix, name, type);
     const bool sharegpt = name == "sharegpt" || name.starts_with("sharegpt.") || name.starts_with("sharegpt:");
     if (name == "chat_template" || name == "chat_template.default" || sharegpt) return dialogue_of(prefix, sharegpt);
     if (name.empty() && !type.value.is_map()) {
@@ -122,6 +125,26 @@ class Datasets {
     const std::string& listed = found.reason.empty() ? found.differs : found.reason;
     if (!listed.empty()) source_.not_honored(type, listed);
     return found.reason.empty() ? std::optional(found.reading) : std::nullopt;
+  }
+
+  /// Pairs of replies: chat_template.default has the turns before them in a column of its own.
+  std::optional<Reading> pair_of(const std::string& prefix, const std::string& name, const GivenKey& type) {
+    const bool whole = name == "chat_template.argilla_chat";
+    if (name != "chat_template" && name != "chat_template.default" && !whole) {
+      const TypeReading found = reading_of_pair_type(name);
+      if (!found.reason.empty()) source_.not_honored(type, found.reason);
+      return found.reason.empty() ? std::optional(found.reading) : std::nullopt;
+    }
+    auto reading = dialogue_of(prefix, false);
+    if (!reading) return reading;
+    const auto column = [&](const char* key, const char* otherwise) {
+      const GivenKey given = source_.key(prefix + key);
+      return given.value.is_scalar() ? given.value.text : std::string(otherwise);
+    };
+    reading->target = column("field_chosen", "chosen");
+    reading->rejected = column("field_rejected", "rejected");
+    if (reading->messages.empty() && !whole) reading->messages = "messages";
+    return reading;
   }
 
   std::optional<Reading> dialogue_of(const std::string& prefix, bool sharegpt) {

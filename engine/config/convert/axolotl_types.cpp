@@ -86,6 +86,20 @@ const std::vector<DialogueType>& dialogue_types() {
 
 using Reason = std::pair<const char*, const char*>;
 
+struct PairType {
+  const char* name;  // after chatml. or llama3.
+  const char *dialogue, *source, *target, *rejected;
+};
+
+/// Pairs of replies; a column `system` precedes the question.
+constexpr PairType kPairTypes[] = {{"intel", "prompt", "question", "chosen", "rejected"},
+                                   {"icr", "prompt", "input", "chosen", "rejected"},
+                                   {"prompt_pairs", "prompt", "prompt", "chosen", "rejected"},
+                                   {"argilla", "prompt", "instruction", "chosen_response", "rejected_response"},
+                                   {"argilla_chat", "messages", "", "chosen", "rejected"},
+                                   {"ultra", "messages", "", "chosen", "rejected"}};
+constexpr const char* kPairTemplates[] = {"chatml", "llama3"};
+
 /// Those that data.source, data.target and data.dialogue can't express.
 const std::vector<Reason>& reasons() {
   const char* const optional =
@@ -94,7 +108,7 @@ const std::vector<Reason>& reasons() {
   const char* const computed = "its prompt is computed from lists; write the finished texts into two columns";
   const char* const system =
       "a column with the system text is not read; write it into data.source, a template of columns";
-  const char* const preferences = "the loss of a run is the next token's; there are no preferences or rewards";
+  const char* const preferences = "the loss of a run is the next token's or that of pairs; there are no rewards";
   static const std::vector<Reason> all{{"gpteacher", optional},
                                        {"alpaca_chat.load_concise", optional},
                                        {"reflection", computed},
@@ -155,6 +169,21 @@ TypeReading reading_of_type(const std::string& type) {
           ""};
 }
 
+TypeReading reading_of_pair_type(const std::string& type) {
+  for (const char* const chat_template : kPairTemplates)
+    for (const PairType& pair : kPairTypes)
+      if (type == fmt::format("{}.{}", chat_template, pair.name))
+        return {{.dialogue = pair.dialogue,
+                 .source = pair.source,
+                 .target = pair.target,
+                 .chat_template = chat_template,
+                 .rejected = pair.rejected},
+                "",
+                ""};
+  return {
+      {}, "write data.source, data.target and data.rejected, which can be templates of columns, or data.dialogue", ""};
+}
+
 TypeReading reading_of_own_type(const Node& keys) {
   const std::string plain = text_at(keys, "no_input_format", "{instruction} "), full = text_at(keys, "format", plain);
   const bool optional = full.find("{input}") != std::string::npos;
@@ -179,6 +208,10 @@ std::string type_table() {
   for (const DialogueType& type : dialogue_types())
     table += fmt::format("| `{}` | data.dialogue: alpaca, data.chat_template{} |\n", type.name,
                          type.system.empty() ? "" : ", data.system");
+  for (const char* const chat_template : kPairTemplates)
+    for (const PairType& pair : kPairTypes)
+      table += fmt::format("| `{}.{}` | with rl: dpo: data.dialogue: {}, data.chat_template: {}, columns |\n",
+                           chat_template, pair.name, pair.dialogue, chat_template);
   for (const auto& [name, reason] : reasons()) table += fmt::format("| `{}` | not honored: {} |\n", name, reason);
   return table;
 }

@@ -9,7 +9,7 @@ namespace trainer::config::axolotl {
 
 /// How records are read: the same for all files of a run. Empty: not set.
 struct Reading {
-  std::string dialogue = "none", messages, source, target, chat_template, system;
+  std::string dialogue = "none", messages, source, target, chat_template, system, rejected;
   bool groups = false;  // texts are joined: data.group_texts
   bool operator==(const Reading&) const = default;
 };
@@ -24,6 +24,9 @@ struct TypeReading {
 /// `type`: a type's name, other than those that read a dialogue or a plain text.
 /// Source: axolotl's prompt_strategies, prompters and prompt_tokenizers.
 TypeReading reading_of_type(const std::string& type);
+
+/// The same for the types of `rl: dpo`, other than chat_template's.
+TypeReading reading_of_pair_type(const std::string& type);
 
 /// `keys`: a type that the file defines itself, by its columns and formats.
 TypeReading reading_of_own_type(const Node& keys);

@@ -20,7 +20,12 @@ const std::vector<SameKey> kLora{{"lora_rank", "lora.r"},
 Entries moved() {
   return foreign_table(
       translated("model_name_or_path", "The same as model.path."),
-      translated("stage", "sft and pt; preferences are refused.").one_of({"pt", "sft", "rm", "ppo", "dpo", "kto"}),
+      translated("stage", "sft and pt; dpo: the section dpo. The others are refused.")
+          .one_of({"pt", "sft", "rm", "ppo", "dpo", "kto"}),
+      translated("pref_loss", "With stage dpo: dpo.loss_type; orpo, simpo and kto_pair are refused.")
+          .one_of({"sigmoid", "hinge", "ipo", "kto_pair", "orpo", "simpo"}),
+      translated("pref_beta", "With stage dpo: dpo.beta.").of<double>(),
+      translated("dpo_label_smoothing", "With stage dpo: dpo.label_smoothing.").of<double>(),
       translated("finetuning_type", "lora: the section lora; full; others are refused.")
           .one_of({"lora", "full", "freeze", "oft"}),
       translated("adapter_name_or_path", "The same as lora.path."),
@@ -106,8 +111,11 @@ Entries idle() {
        {"image_max_pixels", "image_min_pixels", "video_max_pixels", "video_min_pixels", "video_fps", "video_maxlen",
         "media_dir", "freeze_vision_tower", "freeze_multi_modal_projector", "freeze_language_model"})
     all.push_back(no_effect(key, text).entry);
-  for (const char* const key : {"pref_beta", "pref_loss", "pref_ftx", "oft_block_size", "oft_rank", "oft_target",
-                                "freeze_trainable_layers", "freeze_trainable_modules", "freeze_extra_modules"})
+  all.push_back(no_effect("pref_ftx", "the loss of pairs has no term of the cross-entropy").entry);
+  for (const char* const key : {"ref_model", "ref_model_adapters", "ref_model_quantization_bit"})
+    all.push_back(no_effect(key, "the reference of preferences is the model that the run starts from").entry);
+  for (const char* const key : {"oft_block_size", "oft_rank", "oft_target", "freeze_trainable_layers",
+                                "freeze_trainable_modules", "freeze_extra_modules"})
     all.push_back(no_effect(key, part).entry);
   return all;
 }
@@ -145,6 +153,22 @@ void convert_adapter(Source& source) {
     source.set(folder, "lora.path", Node::scalar(source.path(folders.front()), true));
 }
 
+void convert_preferences(Source& source, bool learns_pairs) {
+  const std::string loss = source.word("pref_loss");
+  if (!learns_pairs) {
+    for (const char* const key : {"pref_loss", "pref_beta", "dpo_label_smoothing"})
+      if (source.asks(key)) source.not_honored(key, "stage is not dpo");
+    return;
+  }
+  if (loss == "orpo" || loss == "simpo" || loss == "kto_pair")
+    source.refuse("pref_loss", "sigmoid, hinge and ipo are; write one of them");
+  else
+    source.set("pref_loss", "dpo.loss_type");
+  source.assume("pref_loss", "dpo.loss_type", "sigmoid");
+  source.set("pref_beta", "dpo.beta");
+  source.set("dpo_label_smoothing", "dpo.label_smoothing");
+}
+
 void convert_model(Source& source) {
   const GivenKey model = source.key("model_name_or_path");
   if (model.value.is_scalar()) source.set(model, "model.path", Node::scalar(source.path(model.value.text), true));
@@ -169,8 +193,9 @@ const Entries& table() {
 
 void convert(Source& source) {
   const std::string stage = source.word("stage");
-  if (stage == "dpo" || stage == "kto" || stage == "ppo" || stage == "rm")
-    source.refuse("stage", "the loss of a run is the next token's; there are no preferences or rewards");
+  if (stage == "kto" || stage == "ppo" || stage == "rm")
+    source.refuse("stage", "of preferences, only pairs are learned: stage dpo; there are no rewards");
+  convert_preferences(source, stage == "dpo");
   source.set_all(kSame);
   convert_model(source);
   convert_adapter(source);

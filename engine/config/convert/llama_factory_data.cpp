@@ -16,7 +16,7 @@ std::string text_at(const Node& map, const char* section, const char* key, const
 }
 
 struct Reading {
-  std::string dialogue, messages, source, target;
+  std::string dialogue, messages, source, target, rejected;
   bool operator==(const Reading&) const = default;
 };
 
@@ -36,16 +36,15 @@ constexpr Unread kUnread[] = {
     {"columns", "tools", "tools are read from the column `tools`", "tools"}};
 
 /// Records that are no text to learn from.
-constexpr Unread kOthers[] = {{"", "ranking", "it holds preferences", "false"},
-                              {"columns", "chosen", "it holds preferences"},
-                              {"columns", "kto_tag", "it holds preferences"},
+constexpr Unread kOthers[] = {{"columns", "kto_tag", "it holds replies that are good or bad, and no pairs"},
                               {"columns", "images", "it holds images, and models read text only"},
                               {"columns", "videos", "it holds videos, and models read text only"},
                               {"columns", "audios", "it holds sound, and models read text only"}};
 
 class Datasets {
  public:
-  Datasets(Source& source, bool pretraining) : source_(source), pretraining_(pretraining) {}
+  explicit Datasets(Source& source)
+      : source_(source), pretraining_(source.word("stage") == "pt"), pairs_(source.word("stage") == "dpo") {}
 
   void convert(const std::string& key, const std::string& to) {
     const GivenKey given = source_.key(key);
@@ -63,6 +62,7 @@ class Datasets {
       if (!reading_->messages.empty()) source_.set(given, "data.messages", Node::scalar(reading_->messages));
       if (!reading_->source.empty()) source_.set(given, "data.source", Node::scalar(reading_->source));
       if (!reading_->target.empty()) source_.set(given, "data.target", Node::scalar(reading_->target));
+      if (!reading_->rejected.empty()) source_.set(given, "data.rejected", Node::scalar(reading_->rejected));
     }
     set_ = true;
   }
@@ -145,11 +145,27 @@ class Datasets {
         source_.not_honored(from, other.reason);
         return std::nullopt;
       }
+    const Node* const ranking = entry.find("ranking");
+    const bool ranked = ranking && lower(ranking->text) == "true";
+    if (ranked != pairs_) {
+      source_.not_honored(from, ranked ? "it holds preferences, and stage is not dpo" : "it holds no pairs of replies");
+      return std::nullopt;
+    }
     if (pretraining_) return Reading{.source = text_at(entry, "columns", "prompt", "text")};
-    if (format == "alpaca") return instruction_of(entry);
-    if (format == "sharegpt" || format == "openai") return turns_of(from, entry, format == "openai");
+    if (format == "alpaca") return with_replies(instruction_of(entry), entry);
+    if (format == "sharegpt" || format == "openai") {
+      const auto turns = turns_of(from, entry, format == "openai");
+      return turns ? std::optional(with_replies(*turns, entry)) : std::nullopt;
+    }
     source_.not_honored(from, fmt::format("its formatting is {}; alpaca, sharegpt and openai are read", format));
     return std::nullopt;
+  }
+
+  Reading with_replies(Reading reading, const Node& entry) const {
+    if (!pairs_) return reading;
+    reading.target = text_at(entry, "columns", "chosen", "chosen");
+    reading.rejected = text_at(entry, "columns", "rejected", "rejected");
+    return reading;
   }
 
   /// With `columns`, those that it leaves out don't exist.
@@ -182,7 +198,7 @@ class Datasets {
   }
 
   Source& source_;
-  bool pretraining_, set_ = false;
+  bool pretraining_, pairs_, set_ = false;
   fs::path folder_;
   Node info_;
   std::optional<Reading> reading_;
@@ -202,7 +218,7 @@ void convert_template(Source& source) {
 
 void convert_data(Source& source) {
   const bool pretraining = source.word("stage") == "pt";
-  Datasets datasets(source, pretraining);
+  Datasets datasets(source);
   datasets.convert("dataset", "data.train.path");
   datasets.convert("eval_dataset", "data.validation.path");
   source.assume("task", "data.task", "causal_lm");

@@ -57,9 +57,16 @@ void apply_ranks_per_machine(const Sources& sources, Draft& draft) {
   apply_override({"num_processes", std::to_string(total), given.source}, draft);
 }
 
-/// Defaults that depend on the task: causal_lm has a single text column and no separate target, or prompts.
+/// Defaults that depend on the task: causal_lm has a single text column and no separate target, or prompts, or pairs.
 void default_by_task(Draft& draft) {
   DataConfig& data = draft.config.data;
+  if (draft.config.dpo) {
+    if (!draft.is_set("data.task")) data.task = Task::kCausalLm;
+    if (!draft.is_set("data.source")) data.source = kPromptColumn;
+    if (!draft.is_set("data.target")) data.target = kChosenColumn;
+    if (!draft.is_set("data.rejected")) data.rejected = kRejectedColumn;
+    return;
+  }
   if (data.task == Task::kSeq2SeqLm) return;
   const bool prompts = data.dialogue == Dialogue::kPrompt;
   if (!draft.is_set("data.source")) data.source = prompts ? kPromptColumn : "text";

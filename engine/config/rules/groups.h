@@ -13,6 +13,7 @@ std::vector<Rule> rules_of_ranks();
 std::vector<Rule> rules_of_inputs();
 std::vector<Rule> rules_of_adapters();
 std::vector<Rule> rules_of_quantization();
+std::vector<Rule> rules_of_preferences();
 std::vector<Rule> rules_of_training();
 
 /// The key that sets the parallelism, with its value: distributed_type, unless another key was translated to it.

@@ -105,6 +105,19 @@ void range_of_machines(const Config& config, Judge& judge) {
              fmt::join(usable_machines(config), " or "), config.num_machines, fmt::join(unusable, " or "));
 }
 
+void replicas(const Config& config, Judge& judge) {
+  constexpr const char* kPath = "checkpoint.replicas";
+  const int64_t replicas = config.checkpoint.replicas, machines = config.num_machines;
+  if (replicas <= machines || judge.failed("num_machines")) return;
+  constexpr const char* kMessage =
+      "checkpoint.replicas is {}, but num_machines is {}: each copy of a checkpoint needs its own machine";
+  // A file without num_machines may get it from --nnodes.
+  if (judge.is_set("num_machines"))
+    judge.refuse(kPath, kMessage, replicas, machines);
+  else
+    judge.refuse_run(kPath, kMessage, replicas, machines);
+}
+
 void device(const Config& config, Judge& judge) {
   if (judge.failed("use_cpu") || judge.failed("training.ddp_backend")) return;
   const DdpBackend backend = config.training.ddp_backend;
@@ -260,6 +273,7 @@ std::vector<Rule> rules_of_ranks() {
       {"machines-fit", "Every machine has a rank, knows machine 0's address, and runs the same number of ranks.",
        machines},
       {"range-of-machines", "An elastic run has a valid minimum number of machines.", range_of_machines},
+      {"replicas-fit", "Each copy of a checkpoint is on its own machine.", replicas},
       {"device-is-there", "A configuration for GPUs never runs on the CPU unless the file or --cpu requests it.",
        device},
       {"gpus-fit", "Ranks run only on the GPUs listed in the file, one per rank.", gpus},

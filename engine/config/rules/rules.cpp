@@ -16,8 +16,8 @@ int64_t devices_of(const Config& config) {
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> all = [] {
     std::vector<Rule> rules;
-    for (const auto& group :
-         {rules_of_ranks(), rules_of_inputs(), rules_of_adapters(), rules_of_quantization(), rules_of_training()})
+    for (const auto& group : {rules_of_ranks(), rules_of_inputs(), rules_of_adapters(), rules_of_quantization(),
+                              rules_of_preferences(), rules_of_training()})
       rules.insert(rules.end(), group.begin(), group.end());
     return rules;
   }();

@@ -150,6 +150,7 @@ std::vector<std::string> reasons_against_graphs(const Config& config, const Judg
   if (config.data.task != Task::kCausalLm)
     reasons.push_back(
         fmt::format("data.task is {}, and only the passes of causal_lm are recorded", name_of(config.data.task)));
+  if (config.dpo) reasons.emplace_back("dpo is given, whose loss is of pairs");
   if (config.lora && virtual_tokens(*config.lora) > 0)
     reasons.push_back(
         fmt::format("lora.peft_type is {}, whose virtual tokens are added on the host", config.lora->peft_type));
@@ -182,10 +183,11 @@ void generation(const Config& config, Judge& judge) {
                  "them out",
                  beams, config.evaluation.temperature);
   if (beams > 1 && config.parallelism_config && config.parallelism_config->pp_size > 1)
-    judge.refuse("evaluation.num_beams",
-                 "evaluation.num_beams is {}, but parallelism_config_pp_size is {}: beams are searched for in one stage "
-                 "only; leave num_beams out",
-                 beams, config.parallelism_config->pp_size);
+    judge.refuse(
+        "evaluation.num_beams",
+        "evaluation.num_beams is {}, but parallelism_config_pp_size is {}: beams are searched for in one stage "
+        "only; leave num_beams out",
+        beams, config.parallelism_config->pp_size);
 }
 
 bool classifies(const Config& config) {
@@ -193,7 +195,7 @@ bool classifies(const Config& config) {
 }
 
 void comparisons(const Config& config, Judge& judge) {
-  if (classifies(config) || config.evaluation.generate || !validates(config)) return;
+  if (config.dpo || classifies(config) || config.evaluation.generate || !validates(config)) return;
   for (const std::string& name : config.evaluation.metrics)
     if (any_compares({name}))
       judge.refuse("evaluation.metrics",
@@ -210,7 +212,8 @@ void best(const Config& config, Judge& judge) {
                                    : "there are no validation samples to measure it on: set data.validation");
   const auto& metrics = config.evaluation.metrics;
   const std::string& wanted = checkpoint.metric_for_best_model;
-  const bool always = wanted == "none" || wanted == "loss" || (wanted == "accuracy" && classifies(config));
+  const bool always = wanted == "none" || wanted == "loss" || (wanted == "accuracy" && classifies(config)) ||
+                      (config.dpo && is_reward(wanted));
   if (always || !validates(config)) return;
   if (std::find(metrics.begin(), metrics.end(), wanted) == metrics.end())
     judge.refuse(

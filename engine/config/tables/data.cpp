@@ -88,6 +88,9 @@ const Entries& data_table() {
   auto columns = [](const Config& c) {
     return c.data.dialogue == Dialogue::kNone || c.data.dialogue == Dialogue::kPrompt;
   };
+  auto pairs = [](const Config& c) { return c.dpo.has_value(); };
+  auto targets = [=](const Config& c) { return columns(c) || pairs(c); };
+  auto chooses_turns = [=](const Config& c) { return dialogue(c) && !pairs(c); };
   auto limits_targets = [=](const Config& c) {
     const auto& metrics = c.evaluation.metrics;
     const bool generates =
@@ -104,15 +107,20 @@ const Entries& data_table() {
       section("validation", &C::validation, validation_table()).help("The validation samples."),
       option("source", &C::source)
           .help("The input: a column, or a template such as \"{sentence}\". Default: source for seq2seq_lm, prompt for "
-                "data.dialogue: prompt, otherwise text.")
+                "data.dialogue: prompt and for pairs (dpo), otherwise text. Pairs in records without the column prompt "
+                "have what both replies begin with as their prompt.")
           .ask("Which column is the input?")
           .when("data.dialogue is none or prompt", columns),
       option("target", &C::target)
           .help("The text or label to predict: a column, or a template. Default: target for seq2seq_lm, label for "
-                "sequence_classification, completion for data.dialogue: prompt, otherwise none for causal_lm, which "
-                "learns all of the source.")
+                "sequence_classification, completion for data.dialogue: prompt, chosen for pairs (dpo), otherwise none "
+                "for causal_lm, which learns all of the source.")
           .ask("Which column should be predicted?")
-          .when("data.dialogue is none or prompt", columns),
+          .when("data.dialogue is none or prompt, or dpo is given", targets),
+      option("rejected", &C::rejected)
+          .help("Of a pair, the reply that is worse than data.target: a column, or a template. Default: rejected.")
+          .ask("Which column is the rejected reply?")
+          .when("dpo is given", pairs),
       option("max_source_length", &C::max_source_length)
           .help("Maximum tokens of an input; longer ones are truncated.")
           .at_least(1)
@@ -157,7 +165,9 @@ const Entries& data_table() {
           .ask("Which dialogue format do the records have? (none: plain text)")
           .when("data.task is causal_lm", causal),
       option("messages", &C::messages)
-          .help("Column with the turns. Empty: messages or conversations.")
+          .help(
+              "Column with the turns, of pairs (dpo) with those before the replies. Empty: messages or conversations; "
+              "for pairs prompt, if it is a list of turns, else those with which both replies begin.")
           .when("data.dialogue is given", dialogue),
       option("system", &C::system)
           .help("A system message for dialogues that have none.")
@@ -173,8 +183,9 @@ const Entries& data_table() {
           .path()
           .when("data.dialogue is given", dialogue),
       option("learn", &C::learn)
-          .help("Turns that contribute to the loss: the assistant's, all, or only the last one.")
-          .when("data.dialogue is given", dialogue),
+          .help("Turns that contribute to the loss: the assistant's, all, or only the last one. Of pairs (dpo), all of "
+                "the replies does.")
+          .when("data.dialogue is given and dpo isn't", chooses_turns),
       section("megatron", &C::megatron, megatron_data_table())
           .help("How samples are cut from .bin and .idx files.")
           .when("data.train.format is megatron", megatron),

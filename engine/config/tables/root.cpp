@@ -192,6 +192,10 @@ const Entries& root_table() {
       section("tokenizer", &C::tokenizer, tokenizer_table()).help("The tokenizer."),
       section("data", &C::data, data_table()).help("The training and validation data."),
       section("lora", &C::lora, lora_table()).help("Adapters, with PEFT's names. Absent: every weight is trained."),
+      section("dpo", &C::dpo, dpo_table())
+          .help(
+              "Learns preferences from pairs of a chosen and a rejected reply by Direct Preference Optimization, with "
+              "TRL's names; `dpo: {}` has its defaults. Absent: the loss is the cross-entropy."),
       section("training", &C::training, training_table())
           .help("Training hyperparameters, with TrainingArguments' names."),
       section("checkpoint", &C::checkpoint, checkpoint_table()).help("When checkpoints are saved and resumed."),

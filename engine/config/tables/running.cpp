@@ -1,4 +1,6 @@
 // Checkpoints, evaluation and logging.
+#include <algorithm>
+
 #include "engine/base/metrics.h"
 #include "engine/config/tables.h"
 #include "engine/config/trackers.h"
@@ -46,9 +48,9 @@ const Entries& checkpoint_table() {
           .at_least(0)
           .when("checkpoints are saved before the end", saves),
       option("metric_for_best_model", &C::metric_for_best_model)
-          .help("Metric of the best checkpoint (lowest loss or perplexity, highest of the others), which "
-                "save_total_limit never "
-                "deletes. An evaluation precedes each scheduled save, even if eval_steps schedules none; "
+          .help("Metric of the best checkpoint (lowest loss, perplexity or rewards/rejected, highest of the others), "
+                "which save_total_limit never deletes. An evaluation precedes each scheduled save, even if eval_steps "
+                "schedules none; "
                 "checkpoints requested at other steps are not considered.")
           .one_of(metrics_or_none())
           .when("there are validation samples", validates),
@@ -62,6 +64,11 @@ const Entries& checkpoint_table() {
           .help("What to do if a checkpoint can't be written (disk full, …): warn keeps the earlier ones and tries "
                 "again at the next save; stop ends the run. The last checkpoint of a run must always be written.")
           .one_of({"warn", "stop"}),
+      option("replicas", &C::replicas)
+          .help("Copies of each checkpoint, on this many machines, when the machines share no output_dir: the leader's, "
+                "and those that other machines keep in theirs. A run resumes from the newest one that any machine has. "
+                "1: only the leader's.")
+          .at_least(1),
       option("hash", &C::hash)
           .help(
               "Checksum that verifies each file of a checkpoint; sha256 is slower and also detects deliberate changes "
@@ -99,8 +106,11 @@ const Entries& evaluation_table() {
           .at_least(0)
           .when("there are validation samples", validates),
       option("metrics", &C::metrics)
-          .help("Metrics to compute. All but loss and perplexity compare the generated text, or the class, with "
-                "the label: precision, recall and F1 as scikit-learn, rouge as rouge-score, bleu as sacrebleu.")
+          .help(
+              "Metrics to compute. All but loss, perplexity and rewards compare the generated text, or the class, with "
+              "the label: precision, recall and F1 as scikit-learn, rouge as rouge-score, bleu as sacrebleu. The "
+              "rewards "
+              "of pairs (dpo) are always measured.")
           .one_of(metric_names())
           .when("there are validation samples", validates),
       option("generate", &C::generate)
@@ -159,6 +169,10 @@ const Entries& evaluation_table() {
 const Entries& logging_table() {
   using C = LoggingConfig;
   auto has_page = [](const Config& c) { return c.logging.metrics_port > 0; };
+  auto reports_to_tensorboard = [](const Config& c) {
+    const auto& targets = c.logging.report_to;
+    return std::find(targets.begin(), targets.end(), "tensorboard") != targets.end();
+  };
   static const Entries entries = table<C>(
       option("logging_steps", &C::logging_steps)
           .help("Updates between lines of metrics.jsonl.")
@@ -169,6 +183,12 @@ const Entries& logging_table() {
                 "MLFLOW_TRACKING_URI; all: both, if it is set (docs/monitoring.md). Other trackers of transformers and "
                 "Accelerate have no effect.")
           .one_of(report_to_names()),
+      option("histogram_steps", &C::histogram_steps)
+          .help("Updates between histograms of the gradients, before clipping, and of the weights of every trained "
+                "parameter, for TensorBoard. They take time and space: a pass over all of them, and up to 25 KB each. "
+                "0: none.")
+          .at_least(0)
+          .when("logging.report_to includes tensorboard", reports_to_tensorboard),
       option("metrics_port", &C::metrics_port)
           .flag("--metrics_port")
           .help("Port on which each machine's launcher serves /metrics for Prometheus, /healthz and /readyz "

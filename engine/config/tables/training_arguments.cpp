@@ -50,7 +50,11 @@ Entries learning() {
   const char* const length =
       "use data.max_length, which limits the whole of a causal sample; T5 has data.max_source_length and "
       "data.max_target_length";
+  const char* const pairs = "it belongs to TRL's DPOConfig: write it in a section dpo";
   return foreign_table(
+      unsupported("beta", pairs), unsupported("loss_type", pairs),
+      unsupported("precompute_ref_log_probs", pairs).of<bool>().harmless({"true"}),
+      unsupported("reference_free", pairs).of<bool>(), unsupported("sync_ref_model", pairs).of<bool>(),
       unsupported("optim_target_modules", "no optimizer can be limited to some modules"),
       unsupported("adafactor", "use optim: adafactor").of<bool>(),
       unsupported("average_tokens_across_devices",

@@ -21,6 +21,7 @@ const std::vector<GoalChoice>& goals() {
       {Goal::kClassify, "classify: teach a model the classes of texts", {Task::kSequenceClassification}},
       {Goal::kContinue, "continue: teach a model to continue texts like yours", {Task::kCausalLm}},
       {Goal::kDialogue, "dialogue: teach a model to follow a dialogue", {Task::kCausalLm}},
+      {Goal::kPreferences, "preferences: teach a model the better of two replies (DPO)", {Task::kCausalLm}},
       {Goal::kImages, "images: teach a model the classes of images", {Task::kImageClassification}}};
   return all;
 }
@@ -33,9 +34,9 @@ const std::string kHelp =
     "classify: each record has a text and its class (BERT, LLaMA, GPT-2 …).\n"
     "continue: texts without inputs: stories, code, articles (LLaMA, GPT-2 …).\n"
     "dialogue: turns of a user and an assistant, or a play (LLaMA, GPT-2 …).\n"
+    "preferences: each record has two replies, of which one is better (DPO).\n"
     "images: MNIST's file format.\n"
-    "These start from a pretrained model; scratch builds a new one. Training on\n"
-    "preferences (DPO, reward models) is not part of this version.";
+    "These start from a pretrained model; scratch builds a new one.";
 
 const GoalChoice& chosen(Goal goal) {
   return *std::find_if(goals().begin(), goals().end(), [&](const GoalChoice& choice) { return choice.goal == goal; });
@@ -47,6 +48,7 @@ Goal goal_called(const std::string& words) {
 
 Goal goal_of(const WizardDraft& draft) {
   const DataConfig& data = draft.config.data;
+  if (draft.config.dpo) return Goal::kPreferences;
   switch (data.task) {
     case Task::kSeq2SeqLm:
       return Goal::kAnswer;
@@ -59,6 +61,13 @@ Goal goal_of(const WizardDraft& draft) {
   }
   if (data.dialogue != Dialogue::kNone) return Goal::kDialogue;
   return draft.has("data.target") && !data.target.empty() ? Goal::kAnswer : Goal::kContinue;
+}
+
+/// The section dpo, which makes a run learn preferences.
+void settle_loss(WizardDraft& draft, Goal goal) {
+  if (goal == Goal::kPreferences) return draft.hold("dpo.beta");
+  draft.erase("dpo");
+  draft.erase("data.rejected");
 }
 
 }  // namespace
@@ -82,16 +91,21 @@ std::optional<Aim> ask_aim(Asker& ask) {
   Aim aim = aim_of(ask.draft());
   std::vector<std::string> choices;
   for (const GoalChoice& choice : goals()) choices.push_back(choice.words);
-  const std::vector<std::string> kinds = choices;
+  std::vector<std::string> kinds = choices;  // preferences adapt what a model has learned
+  std::erase(kinds, chosen(Goal::kPreferences).words);
   choices.insert(choices.end(), {kScratch, kNothing});
   const std::string answer =
       ask.choice("What do you want to do?", aim.from_scratch ? kScratch : chosen(aim.goal).words, choices, kHelp);
   if (answer == kNothing) return std::nullopt;
   aim.from_scratch = answer == kScratch;
-  aim.goal = goal_called(
-      aim.from_scratch ? ask.choice("What should the new model learn?", chosen(aim.goal).words, kinds, kHelp) : answer);
+  aim.goal =
+      goal_called(aim.from_scratch ? ask.choice("What should the new model learn?",
+                                                aim.goal == Goal::kPreferences ? kinds.front() : chosen(aim.goal).words,
+                                                kinds, kHelp)
+                                   : answer);
   const std::vector<Task>& tasks = tasks_of(aim.goal);
   const bool serves = std::find(tasks.begin(), tasks.end(), ask.config().data.task) != tasks.end();
+  settle_loss(ask.draft(), aim.goal);
   ask.draft().assign("data.task", encode(serves ? ask.config().data.task : tasks.front()));
   return aim;
 }

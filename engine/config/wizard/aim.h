@@ -8,7 +8,7 @@
 
 namespace trainer::config {
 
-enum class Goal { kAnswer, kClassify, kContinue, kDialogue, kImages };
+enum class Goal { kAnswer, kClassify, kContinue, kDialogue, kPreferences, kImages };
 
 struct Aim {
   Goal goal = Goal::kAnswer;

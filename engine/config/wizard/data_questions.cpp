@@ -1,6 +1,7 @@
 // Questions about the samples: files, format, columns and targets.
 #include <algorithm>
 #include <filesystem>
+#include <tuple>
 
 #include <fmt/ranges.h>
 
@@ -35,6 +36,8 @@ std::string unfit_data(const DataDescription& data, Goal goal) {
   if (goal != Goal::kContinue && data.format == "megatron")
     return fmt::format("These are tokens, for `continue`; `{}` needs texts. Enter another file, or type < to go back.",
                        name_of(goal));
+  if (goal == Goal::kPreferences && (data.format == "text" || data.format == "delimited"))
+    return "`preferences` needs records with two replies, in jsonl, json, csv or parquet. Enter another file.";
   if (goal == Goal::kContinue && is_turns(data))
     return "These records are dialogues. Enter another file, or type < to go back and choose `dialogue`.";
   if (needs_target(goal) && data.columns.size() == 1 && data.names.empty() && data.format != "text" &&
@@ -48,7 +51,7 @@ std::string unfit_data(const DataDescription& data, Goal goal) {
 void forget_source(WizardDraft& draft) {
   for (const char* const option :
        {"data.train.format", "data.train.delimiter", "data.train.columns", "data.train.encoding", "data.source",
-        "data.target", "data.dialogue", "data.messages"})
+        "data.target", "data.rejected", "data.dialogue", "data.messages"})
     draft.erase(option);
 }
 
@@ -228,6 +231,46 @@ bool ask_dialogue(Asker& ask, Goal goal) {
   return true;
 }
 
+/// The column with the prompts of pairs that are texts; "": the replies begin with theirs.
+std::string prompt_column(const std::vector<std::string>& columns) {
+  for (const char* const name : {"prompt", "question", "instruction", "input", "query"})
+    if (std::count(columns.begin(), columns.end(), name) != 0) return name;
+  return "";
+}
+
+/// The columns of pairs. Returns whether they are dialogues.
+bool ask_replies(Asker& ask) {
+  const std::vector<std::string> columns = known_columns(ask);
+  const std::tuple<const char*, const char*, const char*> replies[] = {
+      {"data.target", kChosenColumn, "Which column is the better reply?"},
+      {"data.rejected", kRejectedColumn, "Which column is the worse reply?"}};
+  for (const auto& [option, usual, text] : replies) {
+    const bool there = std::count(columns.begin(), columns.end(), usual) != 0;
+    const auto known = [&, option = option] {
+      return unknown_column(
+          ask, option == std::string("data.target") ? ask.config().data.target : ask.config().data.rejected);
+    };
+    if (there && !ask.draft().has(option))
+      ask.draft().assign(option, Node::scalar(usual));
+    else
+      ask.option(option, {.text = text, .fallback = usual, .fits = known});
+  }
+  const auto data = ask.data();
+  const bool found = data && data->error.empty();
+  const std::string prompt = prompt_column(columns);
+  if (!ask.draft().has("data.dialogue") && found && data->dialogue != "none") {
+    ask.draft().assign("data.dialogue", Node::scalar(data->dialogue));
+    ask.say("  Dialogues: " + data->dialogue + ".");
+    return true;
+  }
+  if (!ask.draft().has("data.source"))
+    ask.draft().assign("data.source", Node::scalar(prompt.empty() ? kPromptColumn : prompt));
+  ask.option("data.dialogue", {.text = "Are these texts for a chat template (prompt), or as they are (none)?",
+                               .fallback = found && prompt.empty() ? "none" : "prompt",
+                               .choices = {"prompt", "none", "messages", "sharegpt", "alpaca"}});
+  return ask.config().data.dialogue != Dialogue::kNone;
+}
+
 /// If the tokenizer has none, one of the built-in templates.
 void ask_chat_template(Asker& ask) {
   const auto tokenizer = ask.tokenizer();
@@ -335,8 +378,10 @@ void ask_data(Asker& ask, Goal goal) {
   } else {
     ask_columns(ask, goal);
     settle_length(ask, format);
-    if (ask_dialogue(ask, goal))
+    if (goal == Goal::kPreferences ? ask_replies(ask) : ask_dialogue(ask, goal))
       ask_chat_template(ask);
+    else if (goal == Goal::kPreferences)
+      ask.draft().erase("data.chat_template");
     else if (goal == Goal::kContinue)
       ask_text(ask, guess_roles(known_columns(ask), Task::kCausalLm).source);
     else

@@ -55,6 +55,7 @@ const std::vector<ModelSize>& sizes_of(Goal goal) {
       return kImages;
     case Goal::kContinue:
     case Goal::kDialogue:
+    case Goal::kPreferences:
       break;
   }
   return kTexts;

@@ -82,8 +82,10 @@ void ask_adapters(Asker& ask, const std::optional<ModelDescription>& model, cons
                                      .fits = [&] { return missing_layers(*draft.config.lora, model); }});
 }
 
-/// The Trainer's 5e-5 suits all weights of a pretrained model; adapters and new models need larger steps.
+/// The Trainer's 5e-5 suits all weights of a pretrained model; adapters and new models need larger steps, preferences
+/// smaller ones (TRL's defaults).
 std::string usual_learning_rate(const Config& config, const Aim& aim) {
+  if (config.dpo) return config.lora ? "1e-5" : "1e-6";
   if (config.lora) return "2e-4";
   return aim.from_scratch ? "5e-4" : "";
 }

@@ -97,6 +97,17 @@ def main():
     reports = [dict(zip(("sentence", "label"), map(str.strip, line.rsplit("@", 1)))) for line in lines]
     parquet("reports.parquet", pa.Table.from_pylist(reports), reports)
     saved()
+    class_label()
+
+
+def class_label():
+    """A column of classes that the library datasets names."""
+    features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["neg", "pos"])})
+    rows = [{"text": f"text {i}", "label": i % 2} for i in range(6)]
+    reviews = datasets.Dataset.from_list(rows, features=features)
+    reviews.to_parquet(HERE / "class_label.parquet")
+    expect("class_label.parquet", rows)
+    pa.feather.write_feather(reviews.data.table, HERE / "class_label.arrow", compression="uncompressed")
 
 
 def saved():
