@@ -310,7 +310,7 @@ class Stragglers(OnDevices):
         """It waits for the device, and so as long as the slowest rank."""
         steps = {"training": {"max_steps": 50}, "evaluation": None, "checkpoint": {"save_steps": 0}}
         for strategy in ("MULTI_GPU", "FSDP"):
-            with mock.patch.dict(os.environ, {"TRAINER_INJECT": "slow:rank=1,step=3,seconds=0.2,times=30"}):
+            with mock.patch.dict(os.environ, {"TRAINER_INJECT": "slow:rank=1,step=3,seconds=0.6,times=14"}):
                 run = self.launch(self.job_on_devices(strategy, 2, steps, {"distributed_type": strategy}))
             slow = [line for line in support.read_lines(self.folder / strategy) if line.get("straggler") == "slow"]
             self.assertEqual([line["rank"] for line in slow], [1], run.err)
