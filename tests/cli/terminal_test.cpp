@@ -131,7 +131,7 @@ TEST_F(Terminal, KeysMoveAndChoose) {
   wait_for_echo(false);
   type(std::string(kDown) + kDown + kDown + kUp + "k\n");  // around to the top, to the last, to the one in the middle
   wait_for("\r\033[Jmulti-CPU\r\n");
-  wait_for("multi-node training)? [1]: ");
+  wait_for("training)? [1]: ");
   wait_for_echo(true);
   type("\n");
   wait_for("[yes/NO]: ");
@@ -159,7 +159,7 @@ TEST_F(Terminal, LeftGoesBack) {
   wait_for("multi-GPU\r\n");
   wait_for_echo(false);
   type("2\n");
-  wait_for("multi-node training)? [1]: ");
+  wait_for("training)? [1]: ");
   wait_for_echo(true);
   type("<\n");
   wait_for("➔\033[0m  2  multi-CPU\r\n");
@@ -219,7 +219,7 @@ TEST_F(Terminal, ContinuesAfterAStop) {
   wait_for("➔\033[0m  2  multi-CPU\r\n");
   wait_for_echo(false);
   type("\n");
-  wait_for("multi-node training)? [1]: ");
+  wait_for("training)? [1]: ");
   wait_for_echo(true);
   type("\x04");
   wait_for("run it with");
