@@ -12,6 +12,7 @@
 #include "engine/base/files.h"
 #include "engine/base/folder_lock.h"
 #include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/checkpoint/leader_epoch.h"
 #include "tests/checkpoint/tiny_run.h"
 #include "tests/support/temporary_folder.h"
 
@@ -50,6 +51,10 @@ class PausePoints : public ::testing::TestWithParam<PausedSave> {
     fs::rename(folder_, before_);
   }
 
+  ~PausePoints() override {
+    if (paused_ > 0) kill(paused_, SIGKILL);
+  }
+
   /// Starts a process that locks the folder of this test and calls `body`, whose result is the exit code.
   template <class Body>
   pid_t start(const Body& body) {
@@ -58,7 +63,8 @@ class PausePoints : public ::testing::TestWithParam<PausedSave> {
     int code = kBroken;
     try {
       const auto comm = dist::solo_comm();
-      const FolderLock lock(folder_);
+      FolderLock lock(folder_);
+      lock.raise_epoch(checkpoint::newest_epoch(folder_));  // as a launcher does
       TinyRun run(false, *comm, {}, GetParam().is_signed);
       code = body(run, folder_);
     } catch (const PeerError&) {
@@ -89,7 +95,7 @@ class PausePoints : public ::testing::TestWithParam<PausedSave> {
     });
     int status = 0;
     waitpid(process, &status, WUNTRACED);
-    return WIFSTOPPED(status) ? process : 0;
+    return paused_ = WIFSTOPPED(status) ? process : 0;
   }
 
   /// The next life: what it loads must still be there afterwards, bit for bit. Returns the step it began from.
@@ -107,6 +113,7 @@ class PausePoints : public ::testing::TestWithParam<PausedSave> {
 
   TemporaryFolder temporary_;
   fs::path folder_ = temporary_.path() / "run", before_ = temporary_.path() / "before";
+  pid_t paused_ = 0;
 };
 
 TEST_P(PausePoints, AProcessThatWakesChangesNothing) {
