@@ -134,8 +134,8 @@ Saver::Report Saver::publish() {
     owner_.require();
     link_latest(options_.output_dir, final);
     // Paused just before, this process has linked its checkpoint after a newer one of another owner.
-    if (const auto newest = newest_checkpoint(options_.output_dir); newest && !owner_.taken_over().empty())
-      link_latest(options_.output_dir, newest->folder);
+    if (!owner_.taken_over().empty())
+      if (const auto newest = newest_checkpoint(options_.output_dir)) link_latest(options_.output_dir, newest->folder);
     owner_.require();
     rotate(options_.output_dir, options_.keep, about_.progress.step);
   });

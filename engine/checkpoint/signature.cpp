@@ -19,8 +19,6 @@ namespace trainer::checkpoint {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kSums = "SHA256SUMS";
-constexpr const char* kSignature = "SHA256SUMS.sig";
 constexpr std::string_view kTitle = "# trainer signature 1, key ", kRun = "# run ", kStep = "# step ";
 constexpr std::string_view kDigest = "sha256:";
 constexpr size_t kSumDigits = 64;
@@ -36,7 +34,7 @@ bool is_run_record(const std::string& name) {
 }
 
 bool is_of_signature(const std::string& name) {
-  return name == kSums || name == kSignature;
+  return name == kSumsFile || name == kSignatureFile;
 }
 
 /// sha256sum escapes line ends and backslashes in names; no file of ours has them.
@@ -86,7 +84,7 @@ std::string reason(const std::string& text, const PublicKey& key) {
   return fmt::format(
       "the signature in {} is not of this content: one of the two was changed after signing, or is of "
       "another step, run or key",
-      kSignature);
+      kSignatureFile);
 }
 
 /// The paths of all files and links in `folder`, and of empty folders; not those of the signature itself.
@@ -125,11 +123,11 @@ void check_listed(const fs::path& folder, const Sums& sums, const Contents& cont
   for (const auto& [name, sum] : sums.files) {
     const auto found = listed.find(name);
     if (found == listed.end() || found->second != sum)
-      throw InputError("{}: {} and {} list different checksums", (folder / name).string(), kSums, kManifestFile);
+      throw InputError("{}: {} and {} list different checksums", (folder / name).string(), kSumsFile, kManifestFile);
   }
   for (const StoredFile& file : contents.files)
     if (!sums.files.contains(file.name))
-      throw InputError("{}: {} doesn't list it", (folder / file.name).string(), kSums);
+      throw InputError("{}: {} doesn't list it", (folder / file.name).string(), kSumsFile);
 }
 
 }  // namespace
@@ -155,16 +153,16 @@ std::string sha256_of(std::string_view bytes) {
 
 SignatureFiles signature_files(const Sums& sums, const SigningKey& key) {
   const std::string text = text_of(sums, key);
-  return {{{kSums, text}, {kSignature, key.sign(text)}}};
+  return {{{kSumsFile, text}, {kSignatureFile, key.sign(text)}}};
 }
 
 bool is_signed(const fs::path& folder) {
   std::error_code error;
-  return fs::exists(folder / kSums, error) && fs::exists(folder / kSignature, error);
+  return fs::exists(folder / kSumsFile, error) && fs::exists(folder / kSignatureFile, error);
 }
 
 void remove_signature(const fs::path& folder) {
-  for (const char* const name : {kSignature, kSums})
+  for (const char* const name : {kSignatureFile, kSumsFile})
     if (file_operations::remove_file(folder / name) != 0 && errno != ENOENT)
       throw machine_error("remove", folder / name, errno);
 }
@@ -185,11 +183,11 @@ bool holds_model(const fs::path& folder) {
 }
 
 Sums read_sums(const fs::path& folder, const PublicKey& key) {
-  const fs::path path = folder / kSums;
+  const fs::path path = folder / kSumsFile;
   std::error_code error;
   if (!is_signed(folder))
-    throw InputError("{} is not signed: it has no {}", folder.string(), fs::exists(path, error) ? kSignature : kSums);
-  const std::string text = read_file(path, kMostSumsBytes), signature = read_file(folder / kSignature, kMostSumsBytes);
+    throw InputError("{} is not signed: it has no {}", folder.string(), fs::exists(path, error) ? kSignatureFile : kSumsFile);
+  const std::string text = read_file(path, kMostSumsBytes), signature = read_file(folder / kSignatureFile, kMostSumsBytes);
   if (!key.verifies(text, signature)) throw InputError("{}: {}", path.string(), reason(text, key));
   return sums_from(text, path);
 }
@@ -209,11 +207,11 @@ Sums check_signature(const fs::path& folder, const Trust& trust) {
     if (!fs::exists(folder / name, error)) throw InputError("{} is missing", (folder / name).string());
   }
   if (!sums.files.contains(kManifestFile))
-    throw InputError("{}: doesn't list {}", (folder / kSums).string(), kManifestFile);
+    throw InputError("{}: doesn't list {}", (folder / kSumsFile).string(), kManifestFile);
   check_sum(folder, kManifestFile, sums.files.at(kManifestFile));
   const Contents contents = read_contents(folder);
   if (contents.step != sums.step)
-    throw InputError("{} is of step {}; {} says {}", folder.string(), contents.step, kSums, sums.step);
+    throw InputError("{} is of step {}; {} says {}", folder.string(), contents.step, kSumsFile, sums.step);
   check_listed(folder, sums, contents);
   return sums;
 }

@@ -15,6 +15,8 @@
 
 namespace trainer::checkpoint {
 
+inline constexpr const char *kSumsFile = "SHA256SUMS", *kSignatureFile = "SHA256SUMS.sig";
+
 /// What is signed.
 struct Sums {
   std::string run;                           // run_name()

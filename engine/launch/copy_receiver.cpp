@@ -19,7 +19,7 @@ using checkpoint::StoredFile;
 
 /// Files of a checkpoint that its manifest can't list.
 bool is_about_all(const std::string& name) {
-  return name == checkpoint::kManifestFile || name == "SHA256SUMS" || name == "SHA256SUMS.sig";
+  return name == checkpoint::kManifestFile || name == checkpoint::kSumsFile || name == checkpoint::kSignatureFile;
 }
 
 const StoredFile* find(const std::vector<StoredFile>& files, const std::string& name) {
@@ -197,9 +197,8 @@ void CopyReceiver::publish() {
 
 /// As a run saves its model: weights are never beside a configuration of others.
 void CopyReceiver::publish_files() const {
-  const auto is_weights = [](const StoredFile& file) { return file.name.ends_with(".safetensors"); };
   if (std::any_of(offer_.files.begin(), offer_.files.end(), is_weights)) {
-    if (find(offer_.files, "SHA256SUMS") == nullptr) checkpoint::remove_signature(output_dir_);
+    if (find(offer_.files, checkpoint::kSumsFile) == nullptr) checkpoint::remove_signature(output_dir_);
     for (const StoredFile& file : offer_.files)
       if (is_weights(file) && file_operations::remove_file(output_dir_ / file.name) != 0 && errno != ENOENT)
         throw machine_error("remove", output_dir_ / file.name, errno);

@@ -33,7 +33,7 @@ void CopySender::take(const LinkMessage& message) {
     for (auto text = message.strings.rbegin(); text != message.strings.rend(); ++text) {
       std::size_t file = offer_.files.size();
       std::from_chars(text->data(), text->data() + text->size(), file);
-      if (file >= offer_.files.size()) throw PeerError("malformed message: there is no file number {}", *text);
+      if (file >= offer_.files.size()) throw PeerError("malformed message: no file has the number {}", *text);
       if (offer_.files[file].bytes > 0) wanted_.push_back(file);
     }
     phase_ = Phase::kSending;

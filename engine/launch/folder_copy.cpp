@@ -15,11 +15,11 @@ namespace fs = std::filesystem;
 constexpr const char* kDigest = "xxh3";
 constexpr const char* kMetrics = "metrics.jsonl";
 
+}  // namespace
+
 bool is_weights(const checkpoint::StoredFile& file) {
   return file.name.ends_with(".safetensors");
 }
-
-}  // namespace
 
 int64_t CopyOffer::bytes() const {
   int64_t sum = 0;

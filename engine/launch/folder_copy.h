@@ -36,6 +36,8 @@ struct CopyOffer {
   int64_t bytes() const;
 };
 
+bool is_weights(const checkpoint::StoredFile& file);
+
 LinkMessage to_message(const CopyOffer& offer);
 /// Errors: PeerError when the message isn't an offer, or names a file outside the folder.
 CopyOffer read_offer(const LinkMessage& message);
