@@ -27,6 +27,20 @@ class Elastic : public SeveralMachines {
       EXPECT_EQ(noted(fmt::format("life-{}-{}", attempt, rank)), std::to_string(ranks)) << screens();
     }
   }
+  /// The first attempt after the first one that has `ranks`. On a busy machine, one may come too late for the second
+  /// attempt, and joins its next.
+  int wait_for_later_attempt_of(int ranks) {
+    int attempt = 1;
+    wait_for([&] {
+      const std::string note = fmt::format("life-{}-0", attempt);
+      if (!is_noted(note) || noted(note).empty()) return false;
+      if (noted(note) == std::to_string(ranks)) return true;
+      ++attempt;
+      return false;
+    });
+    wait_for_attempt(attempt, ranks);
+    return attempt;
+  }
   /// No machine was admitted or lost for some time.
   void expect_same_attempt(int attempt) {
     usleep(500'000);
@@ -251,7 +265,7 @@ TEST_F(Elastic, APausedLeaderThatWasSucceededFindsTheHigherLeaderEpoch) {
   kill(pid_of(0), SIGSTOP);
   fs::copy_file(output() / ".lock", output() / "dropped");
   fs::rename(output() / "dropped", output() / ".lock");
-  wait_for_attempt(1, 2);
+  const int attempt = wait_for_later_attempt_of(2);
   EXPECT_TRUE(said(1, "machine 1 of 3 leads the run from now on") || said(2, "machine 2 of 3 leads the run from now on"))
       << screens();
   EXPECT_EQ(FolderOwner(output()).epoch(), 2);
@@ -260,7 +274,7 @@ TEST_F(Elastic, APausedLeaderThatWasSucceededFindsTheHigherLeaderEpoch) {
   EXPECT_TRUE(said(0, "output folder taken over: ")) << screen(0);
   EXPECT_TRUE(said(0, ", leader epoch 2\n  while this run (process ")) << screen(0);
   EXPECT_TRUE(said(0, ", leader epoch 1) was paused or cut off")) << screen(0);
-  expect_same_attempt(1);
+  expect_same_attempt(attempt);
   kill(pid_of(1), SIGTERM);
   for (const int number : {1, 2}) EXPECT_EQ(finish(number), 143) << screens();
   EXPECT_EQ(nlohmann::json::parse(read_file(output() / "outcome.json"))["leader_epoch"], 2);
