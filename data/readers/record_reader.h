@@ -39,7 +39,8 @@ Reader json_reader(TextInput input);
 /// One object on each line.
 Reader jsonl_reader(TextInput input);
 
-/// Each line is a record with one column, `text` or the one name in `source.columns`. Errors: ConfigError.
+/// Each line, paragraph or file (`source.sample_by`) is a record with one column, `text` or the one name in
+/// `source.columns`. Errors: ConfigError.
 Reader text_reader(TextInput input, const config::DataSource& source);
 
 /// Rows of a Parquet or Arrow file. A row's line is its number, from 1; `bytes_read` counts as open_bytes's counter.

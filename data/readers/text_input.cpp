@@ -20,6 +20,17 @@ size_t LineEnd::find(std::string_view text, size_t from) {
   return end == std::string_view::npos ? end : end + 1;
 }
 
+size_t ParagraphEnd::find(std::string_view text, size_t from) {
+  constexpr size_t kLongestEnd = 3;  // LF CR LF, of which all but the last byte may have been examined
+  for (size_t at = from > kLongestEnd ? from - kLongestEnd : 0;; ++at) {
+    at = text.find('\n', at);
+    if (at == std::string_view::npos) return at;
+    const std::string_view next = text.substr(at + 1);
+    if (next.starts_with('\n')) return at + 2;
+    if (next.starts_with("\r\n")) return at + kLongestEnd;
+  }
+}
+
 TextInput::TextInput(Bytes bytes, std::string path, std::string encoding)
     : bytes_(std::move(bytes)), path_(std::move(path)), latin1_(encoding == "latin-1") {
   if (!latin1_ && encoding != "utf-8") {

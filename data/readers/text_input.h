@@ -32,6 +32,18 @@ class LineEnd : public PieceEnd {
   size_t find(std::string_view text, size_t from) override;
 };
 
+/// Pieces are paragraphs, each with the empty line at its end.
+class ParagraphEnd : public PieceEnd {
+ public:
+  size_t find(std::string_view text, size_t from) override;
+};
+
+/// The rest of the text is one piece.
+class DocumentEnd : public PieceEnd {
+ public:
+  size_t find(std::string_view, size_t) override { return std::string_view::npos; }
+};
+
 /// Raw bytes of a file and their position.
 struct RawPiece {
   std::string_view bytes;        // valid until the next call to the TextInput

@@ -72,6 +72,14 @@ struct EnumNames<MixedPrecision> {
   static constexpr std::pair<std::string_view, std::string_view> elsewhere[] = {{"fp8", "use bf16 instead"}};
 };
 
+/// torch's words.
+template <>
+struct EnumNames<MatmulPrecision> {
+  using E = MatmulPrecision;
+  static constexpr std::pair<E, std::string_view> values[] = {
+      {E::kHighest, "highest"}, {E::kHigh, "high"}, {E::kMedium, "medium"}};
+};
+
 template <>
 struct EnumNames<DdpBackend> {
   using E = DdpBackend;
@@ -152,6 +160,13 @@ struct EnumNames<DataFormat> {
       {E::kAuto, "auto"},     {E::kDelimited, "delimited"}, {E::kCsv, "csv"},          {E::kTsv, "tsv"},
       {E::kJson, "json"},     {E::kJsonl, "jsonl"},         {E::kText, "text"},        {E::kParquet, "parquet"},
       {E::kParquet, "arrow"}, {E::kMnist, "mnist"},         {E::kMegatron, "megatron"}};
+};
+
+template <>
+struct EnumNames<SampleBy> {
+  using E = SampleBy;
+  static constexpr std::pair<E, std::string_view> values[] = {
+      {E::kLine, "line"}, {E::kParagraph, "paragraph"}, {E::kDocument, "document"}};
 };
 
 template <>

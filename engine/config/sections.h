@@ -15,12 +15,14 @@ namespace trainer::config {
 /// kDeepspeed and kMegatronLm occur only in files: engine/config/translate replaces them in a plan.
 enum class DistributedType { kNo, kMultiCpu, kMultiGpu, kFsdp, kDeepspeed, kMegatronLm, kDataParallel };
 enum class MixedPrecision { kNo, kBf16, kFp16 };
+enum class MatmulPrecision { kHighest, kHigh, kMedium };
 enum class ShardingStrategy { kFullShard, kShardGradOp, kNoShard, kHybridShard, kHybridShardZero2 };
 enum class WrapPolicy { kTransformerBased, kSizeBased, kNoWrap };
 enum class BackwardPrefetch { kPre, kPost, kNone };
 enum class StateDictType { kFull, kLocal, kSharded };
 enum class Task { kCausalLm, kSeq2SeqLm, kSequenceClassification, kImageClassification };
 enum class DataFormat { kAuto, kDelimited, kCsv, kTsv, kJson, kJsonl, kText, kParquet, kMnist, kMegatron };
+enum class SampleBy { kLine, kParagraph, kDocument };
 enum class OnBadSample { kError, kSkip };
 /// Which records data.max_samples uses: those at the beginning, or some drawn from all of them.
 enum class RecordChoice { kFirst, kRandom };
@@ -162,6 +164,7 @@ struct DataSource {
   DataFormat format = DataFormat::kAuto;
   std::string delimiter = "@";
   std::string split_at = "last";  // first | last: the delimiter that splits a line
+  SampleBy sample_by = SampleBy::kLine;  // of a text file
   std::vector<std::string> columns;
   std::string encoding = "utf-8";
   OnBadSample on_bad_sample = OnBadSample::kError;
@@ -346,6 +349,7 @@ struct TrainingConfig {
   bool activation_offloading = false;  // the inputs of recomputed blocks wait in host memory
   bool dropout = true;                 // false: every dropout of the model is off
   bool tf32 = false;                   // fp32 matrix products of GPUs round their inputs to 10 bits
+  MatmulPrecision float32_matmul_precision = MatmulPrecision::kHighest;
   bool cuda_graphs = false;            // passes of repeated shapes are recorded on GPUs and replayed
   DdpBackend ddp_backend = DdpBackend::kGloo;
   GlooTransport gloo_transport = GlooTransport::kTls;

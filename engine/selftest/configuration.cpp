@@ -40,12 +40,15 @@ config::Plan as_configured(const Setting& setting, const config::Config& user) {
   c.training.activation_offloading = user.training.activation_offloading;
   c.training.ddp_backend = user.training.ddp_backend;
   c.training.tf32 = user.training.tf32;
+  c.training.float32_matmul_precision = user.training.float32_matmul_precision;
   return plan;
 }
 
 /// Whether the configuration rounds to fewer bits than fp32 has, and results differ accordingly.
 bool rounds(const config::Config& c) {
-  return c.mixed_precision != config::MixedPrecision::kNo || c.training.tf32 || c.fsdp_config.reduce_dtype != "float32";
+  return c.mixed_precision != config::MixedPrecision::kNo || c.training.tf32 ||
+         c.training.float32_matmul_precision != config::MatmulPrecision::kHighest ||
+         c.fsdp_config.reduce_dtype != "float32";
 }
 
 config::Plan reference_of(const Setting& setting, const config::Config& user) {

@@ -101,6 +101,7 @@ train::Ending run(Rank& rank, const std::shared_ptr<RankBoard>& board, const Ran
   open_log(config.output_dir, number);
   const bool on_cpu = rank.comm->device().is_cpu();
   log::write(on_cpu ? log::Level::kDebug : log::Level::kInfo, device_text(number, *rank.comm));
+  at::globalContext().setFloat32MatmulPrecision(std::string(config::name_of(config.training.float32_matmul_precision)));
   if (config.training.tf32 && !on_cpu) at::globalContext().setAllowTF32CuBLAS(true);
   for (const std::string& warning :
        {train::precision_warning(rank.plan), train::overflow_warning(rank.plan, *rank.setup.blueprint.model)})

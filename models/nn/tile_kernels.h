@@ -11,7 +11,7 @@ inline constexpr int kMostVectors = 4;  // of a row of a tile
 
 /// rows x columns of c = alpha * a b + beta * c. The columns are `vectors` vectors, of which the last has `last` lanes.
 struct Tile {
-  Strided a;
+  Strided<float> a;
   const float* b;
   int64_t b_stride, terms;
   int64_t last;

@@ -13,7 +13,7 @@ constexpr int64_t kFewRows = 2 * kTileRows;
 constexpr int64_t kPanelColumns = 64, kPanelTerms = 256, kPackedRows = 256 * kTileRows;
 
 /// panel[t, c] = b[t, c], for terms x columns of b, which is transposed. A row of the panel has `stride` elements.
-void transpose_panel(const TileKernels& kernels, Strided b, int64_t terms, int64_t columns, float* panel,
+void transpose_panel(const TileKernels& kernels, Strided<float> b, int64_t terms, int64_t columns, float* panel,
                      int64_t stride) {
   for (int64_t c = 0; c < columns; c += kernels.lanes)
     for (int64_t t = 0; t < terms; t += kernels.lanes)
@@ -22,7 +22,7 @@ void transpose_panel(const TileKernels& kernels, Strided b, int64_t terms, int64
 }
 
 /// panel[t, c] = b[t, c], for terms x columns of b.
-void fill_panel(const TileKernels& kernels, Strided b, int64_t terms, int64_t columns, float* panel) {
+void fill_panel(const TileKernels& kernels, Strided<float> b, int64_t terms, int64_t columns, float* panel) {
   const int64_t stride = kernels.columns();
   if (b.columns != 1) return transpose_panel(kernels, b, terms, columns, panel, stride);
   for (int64_t t = 0; t < terms; ++t) std::copy_n(b.data + t * b.rows, columns, panel + t * stride);
@@ -32,7 +32,7 @@ void fill_panel(const TileKernels& kernels, Strided b, int64_t terms, int64_t co
 /// waiting for them takes as long as a seventh of the products.
 class Ahead {
  public:
-  Ahead(Strided b, int64_t terms, int64_t columns)
+  Ahead(Strided<float> b, int64_t terms, int64_t columns)
       : b_(b),
         stride_(b.columns == 1 ? b.rows : b.columns),
         runs_(b.columns == 1 ? terms : columns),
@@ -47,12 +47,12 @@ class Ahead {
   }
 
  private:
-  Strided b_;
+  Strided<float> b_;
   int64_t stride_, runs_, fetches_, next_ = 0;
 };
 
 /// The terms of `a`, as its tiles read them: tile after tile, each term's rows together.
-std::vector<float>& packed_rows(Strided a, int64_t m, int64_t terms) {
+std::vector<float>& packed_rows(Strided<float> a, int64_t m, int64_t terms) {
   thread_local std::vector<float> packed;
   packed.resize((m + kTileRows - 1) / kTileRows * kTileRows * kPanelTerms);
   for (int64_t row = 0; row < m; row += kTileRows) {
@@ -66,7 +66,7 @@ std::vector<float>& packed_rows(Strided a, int64_t m, int64_t terms) {
 /// tiled_gemm() for a transposed `b` that is read for few rows, as decoding reads weights: the time is that of reading it,
 /// so its columns are read whole, one vector of them at a time, as the processor fetches long runs ahead by itself. The
 /// sums are the same as with more rows, bit by bit.
-void few_rows_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided a, Strided b,
+void few_rows_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a, Strided<float> b,
                    float beta, float* c, int64_t c_stride, float* panel) {
   const int64_t lanes = kernels.lanes, most = kPanelColumns * kPanelTerms / lanes;
   for (int64_t first = 0; first < k; first += most) {
@@ -108,7 +108,7 @@ const TileKernels* tile_kernels() {
   return kernels;
 }
 
-void tiled_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided a, Strided b,
+void tiled_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a, Strided<float> b,
                 float beta, float* c, int64_t c_stride) {
   const int64_t lanes = kernels.lanes, width = kernels.columns();
   // Whether enough panels read `a` again.
@@ -129,7 +129,7 @@ void tiled_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, flo
     const float* const packed = packs_a ? packed_rows(a.at(0, term), m, terms).data() : nullptr;
     for (int64_t column = 0; column < n; column += width) {
       const int64_t columns = std::min(width, n - column), vectors = (columns + lanes - 1) / lanes;
-      const Strided part = b.at(term, column);
+      const Strided<float> part = b.at(term, column);
       if (copies_b) fill_panel(kernels, part, terms, columns, panel);
       Tile tile{.a = {},
                 .b = copies_b ? panel : part.data,
@@ -147,7 +147,7 @@ void tiled_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, flo
                   has_next ? terms : std::min(kPanelTerms, k - term - terms),
                   std::min(width, has_next ? n - column - width : n));
       for (int64_t row = 0; row < m; row += kTileRows) {
-        tile.a = packs_a ? Strided{packed + row * kPanelTerms, 1, kTileRows} : a.at(row, term);
+        tile.a = packs_a ? Strided<float>{packed + row * kPanelTerms, 1, kTileRows} : a.at(row, term);
         tile.c = c + row * c_stride + column;
         ahead.fetch_with(tile);
         kernels.multiply[vectors - 1][std::min(kTileRows, m - row) - 1](tile);

@@ -23,8 +23,9 @@ struct TileKernels;
 inline constexpr int64_t kTileRows = 6;
 
 /// Element (i, j) is data[i * rows + j * columns].
+template <class T>
 struct Strided {
-  const float* data;
+  const T* data;
   int64_t rows, columns;
 
   Strided at(int64_t row, int64_t column) const { return {data + row * rows + column * columns, rows, columns}; }
@@ -35,7 +36,7 @@ const TileKernels* tile_kernels();
 
 /// c [m, n] = alpha * a b + beta * c over k terms, on the calling thread. With beta 0, c is never read. One of b's
 /// strides is 1.
-void tiled_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided a, Strided b,
-                float beta, float* c, int64_t c_stride);
+void tiled_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
+                Strided<float> b, float beta, float* c, int64_t c_stride);
 
 }  // namespace trainer::nn

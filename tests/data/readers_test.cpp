@@ -138,6 +138,34 @@ TEST(Text, GivesOneColumn) {
   EXPECT_EQ(records[1].where(), records[1].file + ":3");
 }
 
+TEST(Text, IsDividedAsByTheLibraryDatasets) {
+  const auto samples = [](const std::string& text, config::SampleBy by) {
+    std::vector<std::string> all;
+    for (const Record& record : read(text, {.format = DataFormat::kText, .sample_by = by}))
+      all.push_back(*record.find("text"));
+    return all;
+  };
+  using Texts = std::vector<std::string>;
+  const std::string poem = "one\ntwo\n\nthree\r\n\r\n\nfour\n \nfive\n\n\n\n";
+  EXPECT_EQ(samples(poem, config::SampleBy::kLine), (Texts{"one", "two", "three", "four", "five"}));
+  EXPECT_EQ(samples(poem, config::SampleBy::kParagraph), (Texts{"one\ntwo", "three", "\nfour\n \nfive"}));
+  EXPECT_EQ(samples(poem, config::SampleBy::kDocument),
+            (Texts{"one\ntwo\n\nthree\n\n\nfour\n \nfive\n\n\n\n"}));
+  EXPECT_EQ(samples("last\n", config::SampleBy::kParagraph), (Texts{"last\n"}));
+  EXPECT_EQ(samples(" \n\n", config::SampleBy::kDocument), Texts{});
+}
+
+TEST(Text, AParagraphThatEndsWhereAPartOfTheFileDoesIsFound) {
+  for (size_t size = 65'530; size < 65'540; ++size)  // around the size of what is read at a time
+    for (const std::string end : {"\n\n", "\r\n\r\n"}) {
+      const auto records = read(std::string(size, 'x') + end + "b" + end + "c",
+                                {.format = DataFormat::kText, .sample_by = config::SampleBy::kParagraph});
+      ASSERT_EQ(records.size(), 3u) << size;
+      EXPECT_EQ(records[2].fields[0].second, "c");
+      EXPECT_EQ(records[2].line, 5);
+    }
+}
+
 TEST(Encoding, IsCheckedAndConverted) {
   DataSource text{.format = DataFormat::kText};
   contains(failure("good\ncaf\xE9\n", text), "file:2:4: byte 0xe9 is not UTF-8");

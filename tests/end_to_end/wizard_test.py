@@ -235,6 +235,17 @@ class Wizard(EndToEnd):
         self.assertIn("model_type: ", text)
         self.assertIn("task: causal_lm\n", text)
 
+    def test_a_sample_is_a_line_or_a_paragraph(self):
+        self.write("poems.txt", "Roses are red.\nViolets are blue.\n\nSugar is sweet.\n\n" * 9)
+        for answer, shown_sample in (("", r"⟦Roses are red\.[^V]*⟧"), ("paragraph", r"⟦Roses are red\.[^⟧]*Violets are blue\.")):
+            with self.subTest(answer=answer):
+                self.start_again()
+                answers = {**self.answers_for("gpt2", "continue"), "Which file holds": "poems.txt",
+                           "What is a sample": answer, "samples of equal length": "n"}
+                shown = self.converse(answers, terminal=False)
+                self.assertRegex(shown, shown_sample)
+                self.assertEqual("sample_by: paragraph" in self.check_trains(shown), answer != "")
+
     def test_a_model_from_scratch_by_a_file_of_answers(self):
         answers = {"distributed_type": "NO", "use_cpu": True, "output_dir": str(self.folder / "trainer_output"),
                    "model": {"config": {"model_type": "llama", **MODELS["llama"]}},

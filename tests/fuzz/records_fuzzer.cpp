@@ -118,6 +118,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   config::DataSource source;
   if (settings & 1) source.encoding = "latin-1";
   if (settings & 2) source.split_at = "first";
+  if (settings & 2) source.sample_by = settings & 1 ? config::SampleBy::kDocument : config::SampleBy::kParagraph;
   if (settings & 4 && format != DataFormat::kText) source.columns = {"a", "b"};
   const std::string file(reinterpret_cast<const char*>(data) + 2, size - 2);
 

@@ -32,6 +32,13 @@ const Entries& source_table() {
           .help("Where a line with two columns and several delimiters is split: at the first or the last delimiter.")
           .one_of({"first", "last"})
           .when("data.train.format is delimited", delimited),
+      option("sample_by", &C::sample_by)
+          .help("What is a sample of a text file: a line, a paragraph, which ends at an empty line, or the whole "
+                "document. As in the library datasets.")
+          .ask("What is a sample: a line, a paragraph (up to an empty line) or the whole file?")
+          .no_effect_if([](const Config& c) { return c.data.train.format != DataFormat::kText &&
+                                                     c.data.train.format != DataFormat::kAuto; },
+                        "only text files are divided into samples"),
       option("columns", &C::columns)
           .help("Column names of a file without a header. Default for delimited files: source and target.")
           .ask("What are the names of the columns? (empty: the file's)"),

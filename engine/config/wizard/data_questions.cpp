@@ -50,7 +50,7 @@ std::string unfit_data(const DataDescription& data, Goal goal) {
 /// Removes older answers about another file.
 void forget_source(WizardDraft& draft) {
   for (const char* const option :
-       {"data.train.format", "data.train.delimiter", "data.train.columns", "data.train.encoding", "data.source",
+       {"data.train.format", "data.train.delimiter", "data.train.sample_by", "data.train.columns", "data.train.encoding", "data.source",
         "data.target", "data.rejected", "data.dialogue", "data.messages"})
     draft.erase(option);
 }
@@ -294,6 +294,9 @@ void ask_text(Asker& ask, const std::string& usual) {
   else
     ask.option("data.source", {.text = "Which column holds the texts?", .fallback = usual, .fits = known});
   ask.draft().assign("data.target", Node::scalar("", true));
+  const auto data = ask.data();
+  if (ask.config().data.train.format == DataFormat::kText || (data && data->format == "text"))
+    ask.option("data.train.sample_by", {.fits = [&] { return bad_samples(ask); }});
   ask.option("data.group_texts", {.fallback = "yes", .fits = [&] { return bad_samples(ask); }});
 }
 

@@ -1,0 +1,77 @@
+// The parts of amx_gemm() that are written in instructions.
+#pragma once
+
+#include <cstdint>
+
+#include <c10/util/BFloat16.h>
+
+namespace trainer::nn {
+
+// A tile has kAmxLines lines of an operand, rows of `a` or columns of `b`, over kAmxTerms terms.
+inline constexpr int64_t kAmxLines = 16, kAmxTerms = 32, kAmxTileBytes = 1024;
+inline constexpr int kMostParts = 3;
+
+/// Up to kAmxLines lines and kAmxTerms terms of an operand: element (line, term) is
+/// data[line * line_stride + term * term_stride], and one of the strides is 1.
+template <class T>
+struct AmxBlock {
+  const T* data;
+  int64_t line_stride, term_stride;
+  int64_t lines, terms;
+};
+
+/// Which operand a tile belongs to. A row of a tile has the terms of a line of `a`, or two terms of all lines of `b`.
+enum class Side { kA, kB };
+
+/// Writes the tiles of a block, one for each of `parts` bf16 numbers whose sum each element is, the largest first.
+/// What is missing to a whole tile is zero. `to` is aligned to 64 bytes.
+void amx_pack(const AmxBlock<float>& block, Side side, int parts, char* to);
+void amx_pack(const AmxBlock<c10::BFloat16>& block, Side side, int parts, char* to);
+
+/// Rows and columns of tiles, each of `steps * parts` tiles: those of a step after each other, and the steps.
+struct AmxTiles {
+  const char *a, *b;
+  int64_t rows, columns;  // 1 or 2, in tiles
+  int64_t steps;
+  int parts;
+};
+inline constexpr int64_t kAmxWidth = 2 * kAmxLines;  // of two tiles
+
+/// sums [kAmxWidth, kAmxWidth] = a b, for the rows and columns that there are; aligned to 64 bytes.
+using AmxMultiply = void(const AmxTiles& tiles, float* sums);
+AmxMultiply amx_multiply;
+
+/// c = alpha * sums + beta * c, rows x columns; bf16 is rounded once. With beta 0, c is never read.
+void amx_store(const float* sums, int64_t sums_stride, int64_t rows, int64_t columns, float alpha, float beta, float* c,
+               int64_t c_stride);
+void amx_store(const float* sums, int64_t sums_stride, int64_t rows, int64_t columns, float alpha, float beta,
+               c10::BFloat16* c, int64_t c_stride);
+
+/// As long as it exists, denormal numbers count as zero in the calling thread, as AMX has it. Each would take amx_pack()
+/// 150 cycles.
+class DenormalsAreZero {
+ public:
+  DenormalsAreZero();
+  ~DenormalsAreZero();
+  DenormalsAreZero(const DenormalsAreZero&) = delete;
+  DenormalsAreZero& operator=(const DenormalsAreZero&) = delete;
+
+ private:
+  unsigned int control_ = 0;
+};
+
+/// As long as it exists, the calling thread's tiles are set up for amx_multiply(). Without AMX, it does nothing.
+class AmxTilesInUse {
+ public:
+  AmxTilesInUse();
+  ~AmxTilesInUse();
+  AmxTilesInUse(const AmxTilesInUse&) = delete;
+  AmxTilesInUse& operator=(const AmxTilesInUse&) = delete;
+};
+
+/// Whether this CPU has AMX for bf16, and the operating system lets this process use it.
+bool has_amx();
+/// Whether amx_pack() and amx_store() can be called.
+bool has_amx_pack();
+
+}  // namespace trainer::nn

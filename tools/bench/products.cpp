@@ -1,0 +1,84 @@
+// GFLOP/s of matrix products on this CPU: libtorch's, by tiles, and by AMX with the parts of each precision, in turns.
+//
+//   products [THREADS] [M N K]...
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm_cpu_dispatch.h>
+#include <ATen/ops/randn.h>
+#include <fmt/core.h>
+
+#include "models/nn/amx_kernels.h"
+#include "models/nn/amx_products.h"
+#include "models/nn/fp32_products.h"
+#include "models/nn/tiled_gemm.h"
+
+namespace trainer::nn {
+namespace {
+
+constexpr int kTurns = 9;
+
+struct Program {
+  std::string name;
+  std::function<void(const at::Tensor& a, const at::Tensor& b, at::Tensor& out)> multiply;
+  double best = 1e9;  // seconds
+};
+
+std::vector<Program> programs(at::ScalarType type) {
+  std::vector<Program> all{{"libtorch", [](const auto& a, const auto& b, auto& out) { at::cpu::mm_outf(a, b, out); }}};
+  if (type == at::kFloat && tile_kernels() != nullptr)
+    all.push_back({"tiles", [](const auto& a, const auto& b, auto& out) { fp32_product(a, b, {}, 0, 1, out); }});
+  if (!has_amx()) return all;
+  for (const char* const precision : {"highest", "high", "medium"}) {
+    all.push_back({precision, [precision](const auto& a, const auto& b, auto& out) {
+                     at::globalContext().setFloat32MatmulPrecision(precision);
+                     amx_product(a, b, {}, 0, 1, out);
+                     at::globalContext().setFloat32MatmulPrecision("highest");
+                   }});
+    if (type != at::kFloat) break;
+  }
+  return all;
+}
+
+void measure(int64_t m, int64_t n, int64_t k, at::ScalarType type) {
+  for (const auto& [form, a, b] : {std::tuple{"x W^T", at::randn({m, k}), at::randn({n, k}).t()},
+                                   std::tuple{"x W", at::randn({m, k}), at::randn({k, n})},
+                                   std::tuple{"x^T y", at::randn({k, m}).t(), at::randn({k, n})}}) {
+    const at::Tensor first = a.to(type), second = b.to(type);
+    at::Tensor out = at::empty({m, n}, first.options());
+    const double operations = 2.0 * static_cast<double>(m * n * k);
+    const int times = std::max(1, static_cast<int>(1e9 / operations));
+    std::vector<Program> all = programs(type);
+    for (int turn = 0; turn < kTurns; ++turn)
+      for (Program& program : all) {
+        const auto start = std::chrono::steady_clock::now();
+        for (int i = 0; i < times; ++i) program.multiply(first, second, out);
+        const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+        program.best = std::min(program.best, time.count() / times);
+      }
+    fmt::print("{:9} {:5} {:5} {:5}  {:6}", at::toString(type), m, n, k, form);
+    for (const Program& program : all) fmt::print("  {} {:5.0f}", program.name, operations / program.best / 1e9);
+    fmt::print("\n");
+  }
+}
+
+}  // namespace
+}  // namespace trainer::nn
+
+int main(int argc, char** argv) {
+  at::set_num_threads(argc > 1 ? std::atoi(argv[1]) : 1);
+  std::vector<std::array<int64_t, 3>> sizes{{300, 512, 512},   {300, 2048, 512}, {300, 512, 2048}, {1024, 768, 768},
+                                            {1024, 2048, 768}, {300, 8, 512},    {300, 512, 8},    {8, 512, 300},
+                                            {64, 64, 64},      {32, 512, 512},   {16, 512, 512}};
+  if (argc > 4) sizes.clear();
+  for (int i = 2; i + 2 < argc; i += 3) sizes.push_back({std::atoll(argv[i]), std::atoll(argv[i + 1]), std::atoll(argv[i + 2])});
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16})
+    for (const auto& [m, n, k] : sizes) trainer::nn::measure(m, n, k, type);
+}
