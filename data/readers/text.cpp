@@ -51,9 +51,12 @@ Reader text_reader(TextInput input, const config::DataSource& source) {
   }
   const std::string column = source.columns.empty() ? "text" : source.columns[0];
   switch (source.sample_by) {
-    case config::SampleBy::kLine: return std::make_unique<TextReader<LineEnd>>(std::move(input), column);
-    case config::SampleBy::kParagraph: return std::make_unique<TextReader<ParagraphEnd>>(std::move(input), column);
-    case config::SampleBy::kDocument: return std::make_unique<TextReader<DocumentEnd>>(std::move(input), column);
+    case config::SampleBy::kLine:
+      return std::make_unique<TextReader<LineEnd>>(std::move(input), column);
+    case config::SampleBy::kParagraph:
+      return std::make_unique<TextReader<ParagraphEnd>>(std::move(input), column);
+    case config::SampleBy::kDocument:
+      return std::make_unique<TextReader<DocumentEnd>>(std::move(input), column);
   }
   throw InternalError("unknown sample_by");
 }

@@ -11,7 +11,6 @@
 #include "models/nn/parallel.h"
 #include "models/nn/product_parts.h"
 
-
 namespace trainer::nn {
 namespace {
 
@@ -157,9 +156,12 @@ void for_each_block(int64_t size, int64_t of_block, const F& f) {
 
 int amx_parts() {
   switch (at::globalContext().float32MatmulPrecision()) {
-    case at::Float32MatmulPrecision::MEDIUM: return 1;
-    case at::Float32MatmulPrecision::HIGH: return 2;
-    default: return 3;
+    case at::Float32MatmulPrecision::MEDIUM:
+      return 1;
+    case at::Float32MatmulPrecision::HIGH:
+      return 2;
+    default:
+      return 3;
   }
 }
 
@@ -182,8 +184,8 @@ void amx_gemm(AmxMultiply& multiply, int64_t m, int64_t n, int64_t k, float alph
     for_each_block(n, kColumns, [&](int64_t column, int64_t columns) {
       float* const sums = scratch().sums(rows * columns);
       for_each_block(k, of_block, [&](int64_t term, int64_t terms) {
-        multiply_block(multiply, 1, rows, columns, terms, 1, a.at(row, term), b.at(term, column), term == 0 ? 0.0F : 1.0F,
-                       sums, columns);
+        multiply_block(multiply, 1, rows, columns, terms, 1, a.at(row, term), b.at(term, column),
+                       term == 0 ? 0.0F : 1.0F, sums, columns);
       });
       amx_store(sums, columns, rows, columns, alpha, beta, c + row * c_stride + column, c_stride);
     });

@@ -18,9 +18,9 @@ namespace trainer::nn {
 // and three products an error of 4e-6; one has 2e-3. Numbers below 1e-31 have fewer bits, as AMX takes denormal numbers
 // for zero; and infinity times a number may be NaN.
 //
-// The rows of `a` are packed into tiles by all threads, which then take 32 columns of `b` after 32 others, pack them and
-// multiply all rows with them. Each element is the sum of its terms, 32 at a time, in order: it depends neither on the number of
-// threads, nor on the other rows and columns.
+// The rows of `a` are packed into tiles by all threads, which then take 32 columns of `b` after 32 others, pack them
+// and multiply all rows with them. Each element is the sum of its terms, 32 at a time, in order: it depends neither on
+// the number of threads, nor on the other rows and columns.
 
 /// The number of parts that fp32 numbers are split into: "highest" is 3, "high" 2 and "medium" 1.
 int amx_parts();

@@ -31,10 +31,11 @@ TRAINER_AMX_INLINE __m512d as_pairs(__m512 x) {
   return _mm512_castps_pd(x);
 }
 
-TRAINER_AMX void transpose(Square& square) {
+/// to[c, r] = from[r, c], 16 x 16; the rows of `from` are `stride` bytes apart.
+TRAINER_AMX void transpose(const void* from, int64_t stride, float* to) {
   __m512 x[kLanes], y[kLanes];
 #pragma GCC unroll 16
-  for (int i = 0; i < kLanes; ++i) x[i] = _mm512_load_ps(square.rows[i]);
+  for (int i = 0; i < kLanes; ++i) x[i] = _mm512_loadu_ps(static_cast<const char*>(from) + i * stride);
     // Within each quarter of the registers, 4 x 4 elements: first pairs of rows, then pairs of pairs.
 #pragma GCC unroll 8
   for (int i = 0; i < kLanes; i += 2) {
@@ -64,7 +65,7 @@ TRAINER_AMX void transpose(Square& square) {
     x[12 + i] = _mm512_shuffle_f32x4(y[4 + i], y[12 + i], 0xDD);
   }
 #pragma GCC unroll 16
-  for (int i = 0; i < kLanes; ++i) _mm512_store_ps(square.rows[i], x[i]);
+  for (int i = 0; i < kLanes; ++i) _mm512_store_ps(to + i * kLanes, x[i]);
 }
 
 // --- fp32 in parts
@@ -85,8 +86,8 @@ TRAINER_AMX_INLINE void split(__m512 x, __m512i out[parts]) {
                     ? rest  // has no more than the bits of a part
                     : _mm512_and_si512(_mm512_mask_add_epi32(rest, part == 0 ? rounds : 0xFFFF, rest, half), upper);
     if (part + 1 < parts)
-      rest = _mm512_castps_si512(
-          _mm512_maskz_sub_ps(finite, _mm512_castsi512_ps(rest), _mm512_castsi512_ps(out[part])));
+      rest =
+          _mm512_castps_si512(_mm512_maskz_sub_ps(finite, _mm512_castsi512_ps(rest), _mm512_castsi512_ps(out[part])));
   }
 }
 
@@ -115,8 +116,17 @@ TRAINER_AMX void pack_rows(const float* x, const float* y, int64_t stride, char*
 TRAINER_AMX void copy(const float* from, int64_t stride, int64_t rows, int64_t columns, Square& square) {
   const __mmask16 lanes = first_lanes(columns);
   for (int64_t r = 0; r < kLanes; ++r)
-    _mm512_store_ps(square.rows[r],
-                    r < rows ? _mm512_maskz_loadu_ps(lanes, from + r * stride) : _mm512_setzero_ps());
+    _mm512_store_ps(square.rows[r], r < rows ? _mm512_maskz_loadu_ps(lanes, from + r * stride) : _mm512_setzero_ps());
+}
+
+/// square = 16 rows of floats from `from` on, for the rows and columns that there are, else 0.
+TRAINER_AMX void fill(const float* from, int64_t stride, int64_t rows, int64_t columns, bool transposes,
+                      Square& square) {
+  const bool whole = rows == kLanes && columns == kLanes;
+  if (transposes && whole) return transpose(from, stride * static_cast<int64_t>(sizeof(float)), square.rows[0]);
+  Square part;
+  copy(from, stride, rows, columns, transposes ? part : square);
+  if (transposes) transpose(part.rows[0], sizeof(part.rows[0]), square.rows[0]);
 }
 
 /// A term and the one kLanes later are a pair: so no number has to change its lane.
@@ -131,15 +141,11 @@ TRAINER_AMX void pack(const AmxBlock<float>& block, Side side, char* to) {
   const int64_t first_terms = block.terms < kLanes ? block.terms : kLanes, second_terms = block.terms - first_terms;
   Square first, second;
   if (terms_are_columns) {
-    copy(block.data, stride, block.lines, first_terms, first);
-    copy(second_half, stride, block.lines, second_terms, second);
+    fill(block.data, stride, block.lines, first_terms, transposes, first);
+    fill(second_half, stride, block.lines, second_terms, transposes, second);
   } else {
-    copy(block.data, stride, first_terms, block.lines, first);
-    copy(second_half, stride, second_terms, block.lines, second);
-  }
-  if (transposes) {
-    transpose(first);
-    transpose(second);
+    fill(block.data, stride, first_terms, block.lines, transposes, first);
+    fill(second_half, stride, second_terms, block.lines, transposes, second);
   }
   pack_rows<parts>(first.rows[0], second.rows[0], kLanes, to);
 }
@@ -159,20 +165,24 @@ TRAINER_AMX_INLINE __m256i term_of(const AmxBlock<c10::BFloat16>& block, int64_t
 
 TRAINER_AMX void pack_bf16(const AmxBlock<c10::BFloat16>& block, Side side, char* to) {
   const bool terms_are_columns = block.term_stride == 1 && (block.line_stride != 1 || side == Side::kA);
-  Square pairs;
+  const bool transposes = terms_are_columns != (side == Side::kA);
+  float* const tile = reinterpret_cast<float*>(to);
+  const int64_t stride = block.line_stride * static_cast<int64_t>(sizeof(c10::BFloat16));
+  if (terms_are_columns && transposes && block.lines == kAmxLines && block.terms == kAmxTerms)
+    return transpose(block.data, stride, tile);
+  Square part;
+  float* const pairs = transposes ? part.rows[0] : tile;
   if (terms_are_columns) {
     const auto terms = static_cast<__mmask32>(block.terms == kAmxTerms ? ~0U : (1U << block.terms) - 1);
     for (int64_t line = 0; line < kLanes; ++line)
-      _mm512_store_si512(pairs.rows[line],
+      _mm512_store_si512(pairs + line * kLanes,
                          line < block.lines ? _mm512_maskz_loadu_epi16(terms, block.data + line * block.line_stride)
                                             : _mm512_setzero_si512());
   } else {
     for (int64_t pair = 0; pair < kLanes; ++pair)
-      _mm512_store_si512(pairs.rows[pair], interleaved(term_of(block, 2 * pair), term_of(block, 2 * pair + 1)));
+      _mm512_store_si512(pairs + pair * kLanes, interleaved(term_of(block, 2 * pair), term_of(block, 2 * pair + 1)));
   }
-  if (terms_are_columns != (side == Side::kA)) transpose(pairs);
-  for (int64_t r = 0; r < kLanes; ++r)
-    _mm512_store_ps(reinterpret_cast<float*>(to) + r * kLanes, _mm512_load_ps(pairs.rows[r]));
+  if (transposes) transpose(pairs, sizeof(part.rows[0]), tile);
 }
 
 // --- Products
@@ -258,10 +268,10 @@ TRAINER_AMX_INLINE void store(__mmask16 lanes, float* to, __m512 x) {
 TRAINER_AMX_INLINE void store(__mmask16 lanes, c10::BFloat16* to, __m512 x) {
   const __m512i bits = _mm512_castps_si512(x);
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-  const __m512i half = _mm512_srli_epi32(
-      _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF))), 16);
+  const __m512i half = _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF))), 16);
   const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-  _mm256_mask_storeu_epi16(to, lanes, _mm512_cvtepi32_epi16(_mm512_mask_mov_epi32(half, nan, _mm512_set1_epi32(0x7FC0))));
+  _mm256_mask_storeu_epi16(to, lanes,
+                           _mm512_cvtepi32_epi16(_mm512_mask_mov_epi32(half, nan, _mm512_set1_epi32(0x7FC0))));
 }
 
 template <class T>
@@ -298,9 +308,12 @@ TRAINER_AMX void release_tiles() {
 
 void amx_pack(const AmxBlock<float>& block, Side side, int parts, char* to) {
   switch (parts) {
-    case 1: return pack<1>(block, side, to);
-    case 2: return pack<2>(block, side, to);
-    default: return pack<3>(block, side, to);
+    case 1:
+      return pack<1>(block, side, to);
+    case 2:
+      return pack<2>(block, side, to);
+    default:
+      return pack<3>(block, side, to);
   }
 }
 
@@ -343,8 +356,8 @@ bool has_amx_pack() {
 }
 
 bool has_amx() {
-  static const bool has = has_amx_pack() && __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") &&
-                          at::cpu::init_amx();
+  static const bool has =
+      has_amx_pack() && __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") && at::cpu::init_amx();
   return has;
 }
 #else

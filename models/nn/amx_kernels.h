@@ -47,8 +47,8 @@ void amx_store(const float* sums, int64_t sums_stride, int64_t rows, int64_t col
 void amx_store(const float* sums, int64_t sums_stride, int64_t rows, int64_t columns, float alpha, float beta,
                c10::BFloat16* c, int64_t c_stride);
 
-/// As long as it exists, denormal numbers count as zero in the calling thread, as AMX has it. Each would take amx_pack()
-/// 150 cycles.
+/// As long as it exists, denormal numbers count as zero in the calling thread, as AMX has it. Each would take
+/// amx_pack() 150 cycles.
 class DenormalsAreZero {
  public:
   DenormalsAreZero();

@@ -9,6 +9,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "models/nn/amx_gemm.h"
 #include "models/nn/device/attention.h"
 #include "models/nn/fast_math.h"
 #include "models/nn/gemm.h"
@@ -91,6 +92,8 @@ struct State {
   at::ScalarType dtype;
   std::vector<int64_t> kept_at{};  // per sample: offset of its saved probabilities; -1: not saved. Empty: none are
   int64_t kept = 0;                // saved elements of all samples
+  // Of products by AMX: numbers in bf16 are one part each.
+  int parts = dtype == at::kBFloat16 ? 1 : amx_parts();
 
   int64_t kv_heads() const { return options.kv_heads > 0 ? options.kv_heads : options.heads; }
   int64_t group() const { return options.heads / kv_heads(); }
@@ -202,7 +205,7 @@ void find_probabilities(const State& s, const Inputs& in, const Cell& c, const B
   const int64_t n = b.keys.size();
   gemm(Transposed::kSecond, b.rows, n, c.d, static_cast<float>(s.options.scale),
        {in.q.const_data_ptr<float>() + query_at(in, c, b), in.width},
-       {in.k.const_data_ptr<float>() + key_at(in, c, b), in.kv_width}, 0, scratch.p, n);
+       {in.k.const_data_ptr<float>() + key_at(in, c, b), in.kv_width}, 0, scratch.p, n, s.parts);
   if (s.options.soft_cap > 0) {
     scratch.slope.resize(b.rows * n);
     cap_scores(static_cast<float>(s.options.soft_cap), b.rows * n, scratch.p, scratch.slope.data());
@@ -251,7 +254,7 @@ void attend(const State& s, const Inputs& in, const Cell& c, const Block& b, con
   find_probabilities(s, in, c, b, scratch);
   const float* const used = drop(s, c, b, scratch);
   gemm(Transposed::kNone, b.rows, c.d, b.keys.size(), 1, {used, b.keys.size()},
-       {in.v.const_data_ptr<float>() + key_at(in, c, b), in.kv_width}, 0, out + query_at(in, c, b), in.width);
+       {in.v.const_data_ptr<float>() + key_at(in, c, b), in.kv_width}, 0, out + query_at(in, c, b), in.width, s.parts);
 }
 
 void add_to_bias(const State& s, const Cell& c, const Block& b, const float* ds, const at::Tensor& to) {
@@ -268,18 +271,18 @@ void attend_backward(const State& s, const Inputs& in, const at::Tensor& grad, c
   const Matrix g{grad.const_data_ptr<float>() + query, in.width};
   if (!place_probabilities(s, c, b, kept, scratch)) find_probabilities(s, in, c, b, scratch);
   const float* const used = drop(s, c, b, scratch);
-  gemm(Transposed::kFirst, n, c.d, b.rows, 1, {used, n}, g, 1, to.v.data_ptr<float>() + key, in.kv_width);
+  gemm(Transposed::kFirst, n, c.d, b.rows, 1, {used, n}, g, 1, to.v.data_ptr<float>() + key, in.kv_width, s.parts);
   scratch.ds.resize(b.rows * n);
   float* const ds = scratch.ds.data();
-  gemm(Transposed::kSecond, b.rows, n, c.d, 1, g, {in.v.const_data_ptr<float>() + key, in.kv_width}, 0, ds, n);
+  gemm(Transposed::kSecond, b.rows, n, c.d, 1, g, {in.v.const_data_ptr<float>() + key, in.kv_width}, 0, ds, n, s.parts);
   if (s.options.dropout.active()) multiply(ds, scratch.keep.data(), b.rows * n, ds);
   for (int64_t i = 0; i < b.rows; ++i) softmax_backward_row(scratch.p + i * n, ds + i * n, n);
   if (to.bias.defined()) add_to_bias(s, c, b, ds, to.bias);
   if (s.options.soft_cap > 0) multiply(ds, scratch.slope.data(), b.rows * n, ds);
   gemm(Transposed::kNone, b.rows, c.d, n, scale, {ds, n}, {in.k.const_data_ptr<float>() + key, in.kv_width}, 0,
-       to.q.data_ptr<float>() + query, in.width);
+       to.q.data_ptr<float>() + query, in.width, s.parts);
   gemm(Transposed::kFirst, n, c.d, b.rows, scale, {ds, n}, {in.q.const_data_ptr<float>() + query, in.width}, 1,
-       to.k.data_ptr<float>() + key, in.kv_width);
+       to.k.data_ptr<float>() + key, in.kv_width, s.parts);
 }
 
 struct PackedAttention : torch::autograd::Function<PackedAttention> {

@@ -24,18 +24,18 @@ bool has_fp32_product(const at::Tensor& a, const at::Tensor& b) {
   return is_slow && a.scalar_type() == at::kFloat && (a.size(0) >= kLeastRows || b.stride(1) == 1);
 }
 
-void fp32_product(const at::Tensor& given_a, const at::Tensor& given_b, const at::Tensor& added, float beta, float alpha,
-                  const at::Tensor& given_out) {
+void fp32_product(const at::Tensor& given_a, const at::Tensor& given_b, const at::Tensor& added, float beta,
+                  float alpha, const at::Tensor& given_out) {
   constexpr int64_t kColumnUnit = 64;
-  with_plain_operands(
-      given_a, given_b, added, beta, given_out, [&](const at::Tensor& a, const at::Tensor& b, const at::Tensor& out) {
-        const int64_t n = out.size(1), k = a.size(1);
-        for_each_part(out.size(0), n, k, kTileRows, kColumnUnit, [&](Extent rows, Extent columns) {
-          tiled_gemm(*tile_kernels(), rows.size(), columns.size(), k, alpha, strided<float>(a).at(rows.begin, 0),
-                     strided<float>(b).at(0, columns.begin), beta, out.data_ptr<float>() + rows.begin * n + columns.begin,
-                     n);
-        });
-      });
+  with_plain_operands(given_a, given_b, added, beta, given_out,
+                      [&](const at::Tensor& a, const at::Tensor& b, const at::Tensor& out) {
+                        const int64_t n = out.size(1), k = a.size(1);
+                        for_each_part(out.size(0), n, k, kTileRows, kColumnUnit, [&](Extent rows, Extent columns) {
+                          tiled_gemm(*tile_kernels(), rows.size(), columns.size(), k, alpha,
+                                     strided<float>(a).at(rows.begin, 0), strided<float>(b).at(0, columns.begin), beta,
+                                     out.data_ptr<float>() + rows.begin * n + columns.begin, n);
+                        });
+                      });
 }
 
 }  // namespace trainer::nn

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/nn/amx_gemm.h"
 #include "models/nn/tiled_gemm.h"
 
 // The BLAS that libtorch exports is column-major.
@@ -22,22 +23,30 @@ bool is_small(Transposed which, int64_t m, int64_t n) {
   return std::min(m, n) <= kSmall && (which != Transposed::kSecond || m >= kLeastRows);
 }
 
+/// Whether AMX takes less time. With three parts, packing few rows or columns takes as long as it saves.
+bool is_for_amx(int64_t m, int64_t n, int64_t k, int parts) {
+  constexpr int64_t kLeast = 32;
+  return parts < kMostParts && std::min({m, n, k}) >= kLeast && has_amx();
+}
+
 }  // namespace
 
 void gemm(Transposed which, int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b, float beta, float* c,
-          int64_t c_stride) {
+          int64_t c_stride, int parts) {
   if (m == 0 || n == 0) return;
+  const Strided first = which == Transposed::kFirst ? Strided{a.data, 1, a.stride} : Strided{a.data, a.stride, 1};
+  const Strided second = which == Transposed::kSecond ? Strided{b.data, 1, b.stride} : Strided{b.data, b.stride, 1};
+  if (is_for_amx(m, n, k, parts))
+    return amx_gemm(amx_multiply, parts, m, n, k, alpha, first, second, beta, c, c_stride);
   if (tile_kernels() != nullptr && is_small(which, m, n)) {
-    const Strided first = which == Transposed::kFirst ? Strided{a.data, 1, a.stride} : Strided{a.data, a.stride, 1};
-    const Strided second = which == Transposed::kSecond ? Strided{b.data, 1, b.stride} : Strided{b.data, b.stride, 1};
     tiled_gemm(*tile_kernels(), m, n, k, alpha, first, second, beta, c, c_stride);
     return;
   }
   // Row-major through a column-major BLAS: c^T = b^T a^T.
-  const char first = which == Transposed::kSecond ? 'T' : 'N', second = which == Transposed::kFirst ? 'T' : 'N';
+  const char form_b = which == Transposed::kSecond ? 'T' : 'N', form_a = which == Transposed::kFirst ? 'T' : 'N';
   const int columns = static_cast<int>(n), rows = static_cast<int>(m), terms = static_cast<int>(k);
   const int lda = stride_of(b.stride), ldb = stride_of(a.stride), ldc = stride_of(c_stride);
-  sgemm_(&first, &second, &columns, &rows, &terms, &alpha, b.data, &lda, a.data, &ldb, &beta, c, &ldc);
+  sgemm_(&form_b, &form_a, &columns, &rows, &terms, &alpha, b.data, &lda, a.data, &ldb, &beta, c, &ldc);
 }
 
 }  // namespace trainer::nn

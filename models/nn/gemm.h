@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "models/nn/amx_kernels.h"
+
 namespace trainer::nn {
 
 /// A row-major matrix inside a larger one: element (r, c) is data[r * stride + c].
@@ -13,8 +15,9 @@ struct Matrix {
 
 enum class Transposed { kNone, kFirst, kSecond };
 
-/// c [m, n] = alpha * a b + beta * c over k terms, with `a` or `b` transposed; with beta 0, c is never read.
+/// c [m, n] = alpha * a b + beta * c over k terms, with `a` or `b` transposed; with beta 0, c is never read. Where
+/// there is AMX, `parts` bf16 numbers may take the place of an fp32 number (Note [Products by AMX]).
 void gemm(Transposed which, int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b, float beta, float* c,
-          int64_t c_stride);
+          int64_t c_stride, int parts = kMostParts);
 
 }  // namespace trainer::nn

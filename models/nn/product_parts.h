@@ -10,8 +10,8 @@
 
 namespace trainer::nn {
 
-/// Calls multiply(a, b, out), which computes out = alpha * a b + beta * out, so that out = alpha * a b + beta * added. It
-/// is given operands with a stride of 1 each, and a contiguous `out` that shares no memory with them. `added` is
+/// Calls multiply(a, b, out), which computes out = alpha * a b + beta * out, so that out = alpha * a b + beta * added.
+/// It is given operands with a stride of 1 each, and a contiguous `out` that shares no memory with them. `added` is
 /// broadcast to `out`, and isn't read if beta is 0.
 void with_plain_operands(
     const at::Tensor& a, const at::Tensor& b, const at::Tensor& added, float beta, const at::Tensor& out,

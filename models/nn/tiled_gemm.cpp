@@ -28,8 +28,8 @@ void fill_panel(const TileKernels& kernels, Strided<float> b, int64_t terms, int
   for (int64_t t = 0; t < terms; ++t) std::copy_n(b.data + t * b.rows, columns, panel + t * stride);
 }
 
-/// The lines of a part of `b`, which the tiles of the part before it fetch into the cache: weights come from memory, and
-/// waiting for them takes as long as a seventh of the products.
+/// The lines of a part of `b`, which the tiles of the part before it fetch into the cache: weights come from memory,
+/// and waiting for them takes as long as a seventh of the products.
 class Ahead {
  public:
   Ahead(Strided<float> b, int64_t terms, int64_t columns)
@@ -38,7 +38,8 @@ class Ahead {
         runs_(b.columns == 1 ? terms : columns),
         fetches_(runs_ * ((b.columns == 1 ? columns : terms) / (kLine * kLinesPerFetch))) {}
 
-  /// Has `tile` fetch the next ones: the first of every run before the second of any, so that they are equally far apart.
+  /// Has `tile` fetch the next ones: the first of every run before the second of any, so that they are equally far
+  /// apart.
   void fetch_with(Tile& tile) {
     const bool some = next_ < fetches_;
     tile.fetch_stride = some ? stride_ : 0;
@@ -63,11 +64,11 @@ std::vector<float>& packed_rows(Strided<float> a, int64_t m, int64_t terms) {
   return packed;
 }
 
-/// tiled_gemm() for a transposed `b` that is read for few rows, as decoding reads weights: the time is that of reading it,
-/// so its columns are read whole, one vector of them at a time, as the processor fetches long runs ahead by itself. The
-/// sums are the same as with more rows, bit by bit.
-void few_rows_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a, Strided<float> b,
-                   float beta, float* c, int64_t c_stride, float* panel) {
+/// tiled_gemm() for a transposed `b` that is read for few rows, as decoding reads weights: the time is that of reading
+/// it, so its columns are read whole, one vector of them at a time, as the processor fetches long runs ahead by itself.
+/// The sums are the same as with more rows, bit by bit.
+void few_rows_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
+                   Strided<float> b, float beta, float* c, int64_t c_stride, float* panel) {
   const int64_t lanes = kernels.lanes, most = kPanelColumns * kPanelTerms / lanes;
   for (int64_t first = 0; first < k; first += most) {
     const int64_t all = std::min(most, k - first);
@@ -108,8 +109,8 @@ const TileKernels* tile_kernels() {
   return kernels;
 }
 
-void tiled_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a, Strided<float> b,
-                float beta, float* c, int64_t c_stride) {
+void tiled_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
+                Strided<float> b, float beta, float* c, int64_t c_stride) {
   const int64_t lanes = kernels.lanes, width = kernels.columns();
   // Whether enough panels read `a` again.
   const bool packs_a = n > (a.columns == 1 ? 16 : 2) * width;

@@ -44,8 +44,7 @@ void emulated_multiply(const AmxTiles& tiles, float* sums) {
             const char* const b = tiles.b + j / kAmxLines * bytes + (step * tiles.parts + second) * kAmxTileBytes;
             for (int64_t pair = 0; pair < kAmxTerms / 2; ++pair)
               for (const int half : {0, 1})
-                sum += static_cast<double>(number(a, i % kAmxLines, pair, half)) *
-                       number(b, pair, j % kAmxLines, half);
+                sum += static_cast<double>(number(a, i % kAmxLines, pair, half)) * number(b, pair, j % kAmxLines, half);
           }
       sums[i * kAmxWidth + j] = static_cast<float>(sum);
     }
@@ -94,8 +93,14 @@ TEST_P(Amx, MultipliesAnySizeAndOrder) {
   struct Size {
     int64_t m, n, k;
   };
-  for (const auto& [m, n, k] : {Size{1, 1, 1}, {16, 16, 32}, {32, 32, 64}, {33, 17, 31}, {5, 40, 300}, {77, 33, 129},
-                                {600, 20, 50}, {20, 50, 1100}})
+  for (const auto& [m, n, k] : {Size{1, 1, 1},
+                                {16, 16, 32},
+                                {32, 32, 64},
+                                {33, 17, 31},
+                                {5, 40, 300},
+                                {77, 33, 129},
+                                {600, 20, 50},
+                                {20, 50, 1100}})
     for (const int parts : {1, 2, 3})
       for (const at::Tensor& a : both_orders(at::randn({m, k})))
         for (const at::Tensor& b : both_orders(at::randn({k, n}))) {

@@ -78,7 +78,8 @@ int main(int argc, char** argv) {
                                             {1024, 2048, 768}, {300, 8, 512},    {300, 512, 8},    {8, 512, 300},
                                             {64, 64, 64},      {32, 512, 512},   {16, 512, 512}};
   if (argc > 4) sizes.clear();
-  for (int i = 2; i + 2 < argc; i += 3) sizes.push_back({std::atoll(argv[i]), std::atoll(argv[i + 1]), std::atoll(argv[i + 2])});
+  for (int i = 2; i + 2 < argc; i += 3)
+    sizes.push_back({std::atoll(argv[i]), std::atoll(argv[i + 1]), std::atoll(argv[i + 2])});
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16})
     for (const auto& [m, n, k] : sizes) trainer::nn::measure(m, n, k, type);
 }

@@ -36,9 +36,11 @@ const Entries& source_table() {
           .help("What is a sample of a text file: a line, a paragraph, which ends at an empty line, or the whole "
                 "document. As in the library datasets.")
           .ask("What is a sample: a line, a paragraph (up to an empty line) or the whole file?")
-          .no_effect_if([](const Config& c) { return c.data.train.format != DataFormat::kText &&
-                                                     c.data.train.format != DataFormat::kAuto; },
-                        "only text files are divided into samples"),
+          .no_effect_if(
+              [](const Config& c) {
+                return c.data.train.format != DataFormat::kText && c.data.train.format != DataFormat::kAuto;
+              },
+              "only text files are divided into samples"),
       option("columns", &C::columns)
           .help("Column names of a file without a header. Default for delimited files: source and target.")
           .ask("What are the names of the columns? (empty: the file's)"),

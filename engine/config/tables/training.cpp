@@ -129,9 +129,10 @@ const Entries& training_table() {
                 "compute capability 8.0 or newer. With mixed_precision, it affects only what stays in fp32.")
           .when("ranks train on GPUs", asks_for_gpus),
       option("float32_matmul_precision", &C::float32_matmul_precision)
-          .help("Precision of fp32 matrix products, in torch's words. highest: fp32. high: at least 10 bits of mantissa "
-                "on GPUs (TF32) and 16 on CPUs with AMX. medium: 8 bits on CPUs with AMX or AVX-512 for bf16. Where the "
-                "processor has no such instructions, fp32. The weights and sums stay in fp32."),
+          .help(
+              "Precision of fp32 matrix products, in torch's words. highest: fp32. high: at least 10 bits of mantissa "
+              "on GPUs (TF32) and 16 on CPUs with AMX. medium: 8 bits on CPUs with AMX or AVX-512 for bf16. Where the "
+              "processor has no such instructions, fp32. The weights and sums stay in fp32."),
       option("cuda_graphs", &C::cuda_graphs)
           .help(
               "Records the forward and backward pass of micro-batches whose samples have the same lengths as an "
