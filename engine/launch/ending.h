@@ -31,6 +31,8 @@ class Ending {
   bool is_settled() const { return killed_ || has_failed() || (stopping_ && newcomers_.empty()); }
   bool has_failed() const { return !failures_.empty(); }
   bool is_asked() const { return stop_signal_ != 0; }
+  /// The name of the signal that requested the stop.
+  std::string asked_by() const { return signal_name(stop_signal_); }
   /// The signal that ranks are sent, SIGINT or SIGTERM; 0 without a request to stop.
   int signal_for_ranks() const { return stop_signal_ == 0 || stop_signal_ == SIGINT ? stop_signal_ : SIGTERM; }
 

@@ -173,7 +173,10 @@ Outcome supervise_attempt(const Run& run, Attempts& attempts, const Terms& terms
                           const std::function<std::string(Machines&)>& why_lost, Replication* replication) {
   const Attempt attempt{.terms = terms,
                         .machine = static_cast<int>(run.plan.config.machine_rank),
-                        .judge = [&](Outcome& outcome) { attempts.judge(outcome, why_lost(machines)); },
+                        .judge =
+                            [&](Outcome& outcome, const std::string& why_not) {
+                              attempts.judge(outcome, why_not.empty() ? why_lost(machines) : why_not);
+                            },
                         .shares_folder = shares_folder,
                         .owner = run.leads ? run.leads->owner().name() : "",
                         .peer_key = peer_key,

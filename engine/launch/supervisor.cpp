@@ -167,7 +167,8 @@ Outcome Supervisor::watch() {
     if (status_.is_served) note_status();
   }
   if (!assignment_.is_alone() && assignment_.is_leader() && !verdict_) end_all();
-  return verdict_ ? *verdict_ : judged();
+  // A request to stop may come when the other attempt is already decided on.
+  return verdict_ && !(verdict_->again && ending_.is_asked()) ? *verdict_ : judged();
 }
 
 /// Whether to wait for other machines although our own ranks have ended: they decide our outcome, or we theirs.
@@ -283,7 +284,7 @@ void Supervisor::stop(int signal) {
   is_cut_ = signal == SIGTERM && patience_.kill_wait.count() > 0 && grace_before_kill() < ending_.grace();
   if (is_cut_) ending_.limit_grace(grace_before_kill());
   ending_.stop(signal);
-  if (ending_.has_failed()) return;  // the run is ending anyway
+  if (ending_.has_failed() || ending_.is_killed()) return;  // the attempt is ending anyway, and none follows
   ranks_.signal(ending_.signal_for_ranks());
   if (signal == SIGINT) keep_last_line();
   say("trainer: {}: {}{}{}\n", signal_name(signal),
@@ -541,7 +542,7 @@ Outcome Supervisor::outcome() const {
 /// The outcome, and whether another attempt follows.
 Outcome Supervisor::judged() const {
   Outcome ended = outcome();
-  attempt_.judge(ended);
+  attempt_.judge(ended, ending_.is_asked() ? fmt::format("not restarted: stopped on {}", ending_.asked_by()) : "");
   return ended;
 }
 

@@ -35,7 +35,8 @@ struct Patience {
 struct Attempt {
   Terms terms;
   int machine = 0;                      // this machine's number in the configuration, as shown to users
-  std::function<void(Outcome&)> judge;  // decides whether another one follows; called once; if several, by machine 0
+  // Decides whether another one follows, unless the text says why not. If there are several machines, by machine 0.
+  std::function<void(Outcome&, const std::string& why_not)> judge;
   bool shares_folder = true;            // all machines see machine 0's output folder
   std::string owner;                    // of the output folder (FolderOwner); "" if another machine owns it
   std::string peer_key{};               // of the connections between this attempt's ranks; "": they have none

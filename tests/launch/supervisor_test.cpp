@@ -591,6 +591,35 @@ TEST_F(SupervisorTest, FailuresThatARestartCannotFixEndTheRun) {
   EXPECT_FALSE(on_screen("restart")) << screen();
 }
 
+TEST_F(SupervisorTest, AStopRequestIsHeardWhileAnAttemptFails) {
+  plan_.config.max_restarts = 3;
+  patience_.cause = milliseconds(3'000);  // in which a better cause may come
+  start({{"FAKE_0", "train"}, {"FAKE_1", "train"}});
+  wait_for_note("ready-0");
+  wait_for_note("ready-1");
+  kill(std::stoi(read_file(folder_ / "notes" / "pid-1")), SIGKILL);
+  usleep(500'000);
+  kill(pid_, SIGTERM);
+  EXPECT_EQ(finish(), 128 + SIGKILL) << screen();
+  EXPECT_NE(block().find("killed by signal 9 (SIGKILL)\n  not restarted: stopped on SIGTERM\n"), std::string::npos)
+      << screen();
+  EXPECT_FALSE(on_screen("restart 1")) << screen();
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(SupervisorTest, ARunThatFailsWhileItStopsIsNotRestarted) {
+  plan_.config.max_restarts = 3;
+  start({{"FAKE_0", "train:60000"}, {"FAKE_1", "train:60000"}});  // a long save
+  wait_for_note("ready-0");
+  wait_for_note("ready-1");
+  kill(pid_, SIGTERM);
+  wait_for_note("signal-1");
+  kill(std::stoi(read_file(folder_ / "notes" / "pid-1")), SIGKILL);
+  EXPECT_EQ(finish(), 128 + SIGKILL) << screen();
+  EXPECT_NE(block().find("\n  not restarted: stopped on SIGTERM\n"), std::string::npos) << screen();
+  EXPECT_FALSE(on_screen("restart 1")) << screen();
+}
+
 TEST_F(SupervisorTest, ASignalEndsThePauseBetweenAttempts) {
   plan_.config.max_restarts = 3;
   patience_.pause = milliseconds(60'000);
