@@ -237,7 +237,8 @@ class Wizard(EndToEnd):
 
     def test_a_sample_is_a_line_or_a_paragraph(self):
         self.write("poems.txt", "Roses are red.\nViolets are blue.\n\nSugar is sweet.\n\n" * 9)
-        for answer, shown_sample in (("", r"⟦Roses are red\.[^V]*⟧"), ("paragraph", r"⟦Roses are red\.[^⟧]*Violets are blue\.")):
+        for answer, shown_sample in (("", r"R⟦oses are red\.</s>⟧"),
+                                     ("paragraph", r"R⟦oses are red\.[^⟧]*iolets are blue\.</s>⟧")):
             with self.subTest(answer=answer):
                 self.start_again()
                 answers = {**self.answers_for("gpt2", "continue"), "Which file holds": "poems.txt",
