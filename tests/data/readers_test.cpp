@@ -152,7 +152,7 @@ TEST(Text, IsDividedAsByTheLibraryDatasets) {
   EXPECT_EQ(samples(poem, config::SampleBy::kDocument),
             (Texts{"one\ntwo\n\nthree\n\n\nfour\n \nfive\n\n\n\n"}));
   EXPECT_EQ(samples("last\n", config::SampleBy::kParagraph), (Texts{"last\n"}));
-  EXPECT_EQ(samples(" \n\n", config::SampleBy::kDocument), Texts{});
+  EXPECT_EQ(samples("\n \n\nlast", config::SampleBy::kParagraph), (Texts{"last"}));
 }
 
 TEST(Text, AParagraphThatEndsWhereAPartOfTheFileDoesIsFound) {
