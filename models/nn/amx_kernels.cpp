@@ -18,7 +18,6 @@ namespace {
 
 constexpr int64_t kLanes = 16;  // of 32 bits
 
-/// Lines of 32 bits: row r of a tile is made of first[r] and second[r], or is a pair already.
 struct alignas(64) Square {
   float rows[kLanes][kLanes];
 };
@@ -91,9 +90,9 @@ TRAINER_AMX_INLINE void split(__m512 x, __m512i out[parts]) {
   }
 }
 
-/// A row of each part's tile: in each 32 bits, a number of `x` and, above it, one of `y`.
+/// A row of each part's tile, for b: in each 32 bits, a number of `x` and, above it, one of `y`.
 template <int parts>
-TRAINER_AMX_INLINE void pack_row(__m512 x, __m512 y, char* to) {
+TRAINER_AMX_INLINE void pack_pair(__m512 x, __m512 y, char* to) {
   constexpr int kUpperOfSecond = 0xCA;  // a bit of the second where the first has one, else of the third
   const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xFFFF0000U));
   __m512i low[parts], high[parts];
@@ -105,11 +104,22 @@ TRAINER_AMX_INLINE void pack_row(__m512 x, __m512 y, char* to) {
                        _mm512_ternarylogic_epi32(upper, high[part], _mm512_srli_epi32(low[part], 16), kUpperOfSecond));
 }
 
-/// Row r of the tiles has the numbers of x + r * stride, and those of y + r * stride above them.
+alignas(64) constexpr std::array<uint16_t, 32> kUpperHalves = [] {
+  std::array<uint16_t, 32> at{};
+  for (uint16_t i = 0; i < 32; ++i) at[i] = 2 * i + 1;
+  return at;
+}();
+
+/// The same for a: the numbers of `x`, then those of `y`.
 template <int parts>
-TRAINER_AMX void pack_rows(const float* x, const float* y, int64_t stride, char* to) {
-  for (int64_t r = 0; r < kLanes; ++r, x += stride, y += stride, to += kLanes * sizeof(float))
-    pack_row<parts>(_mm512_loadu_ps(x), _mm512_loadu_ps(y), to);
+TRAINER_AMX_INLINE void pack_line(__m512 x, __m512 y, char* to) {
+  const __m512i upper_halves = _mm512_load_si512(kUpperHalves.data());
+  __m512i first[parts], second[parts];
+  split<parts>(x, first);
+  split<parts>(y, second);
+#pragma GCC unroll 3
+  for (int part = 0; part < parts; ++part)
+    _mm512_store_si512(to + part * kAmxTileBytes, _mm512_permutex2var_epi16(first[part], upper_halves, second[part]));
 }
 
 /// square[r, c] = from[r * stride + c], for the rows and columns that there are, else 0.
@@ -129,7 +139,17 @@ TRAINER_AMX void fill(const float* from, int64_t stride, int64_t rows, int64_t c
   if (transposes) transpose(part.rows[0], sizeof(part.rows[0]), square.rows[0]);
 }
 
-/// A term and the one kLanes later are a pair: so no number has to change its lane.
+template <int parts>
+TRAINER_AMX void pack_lines(const float* x, const float* y, int64_t stride, char* to) {
+  for (int64_t r = 0; r < kLanes; ++r, x += stride, y += stride, to += kLanes * sizeof(float))
+    pack_line<parts>(_mm512_loadu_ps(x), _mm512_loadu_ps(y), to);
+}
+template <int parts>
+TRAINER_AMX void pack_pairs(const float* x, int64_t stride, char* to) {
+  for (int64_t r = 0; r < kLanes; ++r, x += 2 * stride, to += kLanes * sizeof(float))
+    pack_pair<parts>(_mm512_loadu_ps(x), _mm512_loadu_ps(x + stride), to);
+}
+
 template <int parts>
 TRAINER_AMX void pack(const AmxBlock<float>& block, Side side, char* to) {
   const bool terms_are_columns = block.term_stride == 1 && (block.line_stride != 1 || side == Side::kA);
@@ -137,17 +157,21 @@ TRAINER_AMX void pack(const AmxBlock<float>& block, Side side, char* to) {
   const int64_t stride = terms_are_columns ? block.line_stride : block.term_stride;
   const float* const second_half = block.data + kLanes * block.term_stride;
   if (!transposes && block.lines == kAmxLines && block.terms == kAmxTerms)
-    return pack_rows<parts>(block.data, second_half, stride, to);
+    return side == Side::kA ? pack_lines<parts>(block.data, second_half, stride, to)
+                            : pack_pairs<parts>(block.data, stride, to);
   const int64_t first_terms = block.terms < kLanes ? block.terms : kLanes, second_terms = block.terms - first_terms;
-  Square first, second;
+  Square halves[2];
   if (terms_are_columns) {
-    fill(block.data, stride, block.lines, first_terms, transposes, first);
-    fill(second_half, stride, block.lines, second_terms, transposes, second);
+    fill(block.data, stride, block.lines, first_terms, transposes, halves[0]);
+    fill(second_half, stride, block.lines, second_terms, transposes, halves[1]);
   } else {
-    fill(block.data, stride, first_terms, block.lines, transposes, first);
-    fill(second_half, stride, second_terms, block.lines, transposes, second);
+    fill(block.data, stride, first_terms, block.lines, transposes, halves[0]);
+    fill(second_half, stride, second_terms, block.lines, transposes, halves[1]);
   }
-  pack_rows<parts>(first.rows[0], second.rows[0], kLanes, to);
+  if (side == Side::kA)
+    pack_lines<parts>(halves[0].rows[0], halves[1].rows[0], kLanes, to);
+  else
+    pack_pairs<parts>(halves[0].rows[0], kLanes, to);
 }
 
 // --- bf16
