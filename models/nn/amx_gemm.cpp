@@ -23,8 +23,9 @@ int64_t terms_of_block(int parts) {
   return parts == 3 ? 256 : parts == 2 ? 384 : 1024;
 }
 
-int64_t tiles_for(int64_t size, int64_t of_tile) {
-  return (size + of_tile - 1) / of_tile;
+/// How many parts of `of_part` hold `size`.
+int64_t tiles_for(int64_t size, int64_t of_part) {
+  return (size + of_part - 1) / of_part;
 }
 
 /// A thread's memory for tiles and sums, kept for the next product.
@@ -42,9 +43,11 @@ class Scratch {
     char* of(int64_t bytes) {
       if (bytes <= size_) return memory_.get();
       constexpr int64_t kPage = 4096;
-      size_ = (bytes + kPage - 1) / kPage * kPage;
-      memory_.reset(static_cast<char*>(std::aligned_alloc(kPage, static_cast<size_t>(size_))));
+      const int64_t pages = tiles_for(bytes, kPage);
+      size_ = 0;
+      memory_.reset(static_cast<char*>(std::aligned_alloc(kPage, static_cast<size_t>(pages * kPage))));
       if (memory_ == nullptr) throw std::bad_alloc();
+      size_ = pages * kPage;
       return memory_.get();
     }
 

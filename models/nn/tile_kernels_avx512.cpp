@@ -5,7 +5,9 @@
 
 #define TRAINER_TILE_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma")))
 #define TRAINER_TILE_INLINE TRAINER_TILE_TARGET __attribute__((always_inline)) static inline
+#define TRAINER_AVX512_INLINE TRAINER_TILE_INLINE
 #include "models/nn/multiply_tile.h"
+#include "models/nn/transpose_avx512.h"
 #endif
 
 namespace trainer::nn {
@@ -28,46 +30,15 @@ struct Avx512 {
   TRAINER_TILE_INLINE Vector multiply_add(Vector x, Vector y, Vector z) { return _mm512_fmadd_ps(x, y, z); }
 };
 
-TRAINER_TILE_INLINE __m512d as_pairs(__m512 x) {
-  return _mm512_castps_pd(x);
-}
-
 TRAINER_TILE_TARGET void transpose_avx512(const float* from, int64_t stride, int64_t rows, int64_t columns, float* to,
                                           int64_t to_stride) {
   constexpr int kLanes = Avx512::kLanes;
-  __m512 x[kLanes], y[kLanes];
+  __m512 x[kLanes];
   const __mmask16 lanes = Avx512::first_lanes(columns);
 #pragma GCC unroll 16
   for (int i = 0; i < kLanes; ++i)
     x[i] = i < rows ? _mm512_maskz_loadu_ps(lanes, from + i * stride) : _mm512_setzero_ps();
-    // Within each quarter of the registers, 4 x 4 elements: first pairs of rows, then pairs of pairs.
-#pragma GCC unroll 8
-  for (int i = 0; i < kLanes; i += 2) {
-    y[i] = _mm512_unpacklo_ps(x[i], x[i + 1]);
-    y[i + 1] = _mm512_unpackhi_ps(x[i], x[i + 1]);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < kLanes; i += 4) {
-    x[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(as_pairs(y[i]), as_pairs(y[i + 2])));
-    x[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(as_pairs(y[i]), as_pairs(y[i + 2])));
-    x[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(as_pairs(y[i + 1]), as_pairs(y[i + 3])));
-    x[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(as_pairs(y[i + 1]), as_pairs(y[i + 3])));
-  }
-  // Then the quarters: 0x88 takes the even ones of two registers, 0xDD the odd ones.
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    y[i] = _mm512_shuffle_f32x4(x[i], x[4 + i], 0x88);
-    y[4 + i] = _mm512_shuffle_f32x4(x[i], x[4 + i], 0xDD);
-    y[8 + i] = _mm512_shuffle_f32x4(x[8 + i], x[12 + i], 0x88);
-    y[12 + i] = _mm512_shuffle_f32x4(x[8 + i], x[12 + i], 0xDD);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    x[i] = _mm512_shuffle_f32x4(y[i], y[8 + i], 0x88);
-    x[4 + i] = _mm512_shuffle_f32x4(y[4 + i], y[12 + i], 0x88);
-    x[8 + i] = _mm512_shuffle_f32x4(y[i], y[8 + i], 0xDD);
-    x[12 + i] = _mm512_shuffle_f32x4(y[4 + i], y[12 + i], 0xDD);
-  }
+  transpose_rows(x);
 #pragma GCC unroll 16
   for (int i = 0; i < kLanes; ++i)
     if (i < columns) _mm512_storeu_ps(to + i * to_stride, x[i]);
