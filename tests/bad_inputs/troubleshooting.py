@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """docs/troubleshooting.md: what each refused line of the catalog of bad inputs means, and what to do about it.
 
-`TRAINER_BIN=… troubleshooting.py` runs the first case of each line, and writes the page with the message that it gets.
-bad_inputs_test.py tests that the page has every line.
+`TRAINER_BIN=… troubleshooting.py` runs all cases, and writes the page with the messages that it gets: cases of a line whose
+messages differ only in names and numbers share a row. bad_inputs_test.py tests that the page has every case.
 """
 
+import concurrent.futures
 import pathlib
 import re
+import string
 
 import command_lines
 import config_lines
@@ -17,13 +19,15 @@ import launch_lines
 import model_lines
 import preference_lines
 import tokenizer_lines
-from case import DONE, Case, Shared, expand, run
+from case import DONE, Shared, run, runnable
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/troubleshooting.md"
 MARK = "<!-- Below: written by tests/bad_inputs/troubleshooting.py; don't edit. -->\n"
 LONGEST = 170
 STOPPED = 130  # by the user: no refusal
 SAME = "as above"
+BETWEEN = "; "  # cases of a row
+AT_ONCE = 4
 # What differs from machine to machine, and what stands for it.
 OF_THIS_MACHINE = [(r"127\.0\.0\.1:\d{5}", "127.0.0.1:29500"), (r"process \d+ \(\w+\)", "process 1234 (python3)"),
                    (r"it has [\w, -]*\blo\b", "it has eth0, lo")]
@@ -134,17 +138,23 @@ def remedy(line):
     return next((text for first, last, text in REMEDIES if first <= line <= last), None)
 
 
-def first_cases(module):
-    """The first refused case of each line, by line."""
-    found = {}
-    for case in expand(module.LINES):
-        if isinstance(case, Case) and case.code not in (DONE, STOPPED):
-            found.setdefault(case.line, case)
-    return found
+def refused_cases(module):
+    """The refused cases, in the order of the catalog's lines."""
+    cases = [case for case in runnable(module.LINES) if case.code not in (DONE, STOPPED)]
+    return sorted(cases, key=lambda case: case.line)  # cases of a line keep their order
 
 
-def anchor(line):
-    return f'<a id="{line}"></a>{line}'
+def anchor(line, number):
+    """Of the message `number` of a line, from 0: 22, 22b, 22c … 22z, 22ba …"""
+    letters = ""
+    while number > 0:
+        number, letters = number // 26, string.ascii_lowercase[number % 26] + letters
+    return f'<a id="{line}{letters}"></a>{line}{letters}'
+
+
+def alike(message):
+    """What messages have in common that differ only in names and numbers."""
+    return re.sub(r"'[^']*'|\d+", "_", message)
 
 
 def shown(case, outcome, place):
@@ -162,18 +172,33 @@ def shown(case, outcome, place):
     return (line[:LONGEST] + "…" if len(line) > LONGEST else line).replace("|", "\\|").replace("`", "'")
 
 
+def table(module, shared):
+    """(anchor, what was given, message, what to do), a row for each kind of message of a line."""
+    cases = refused_cases(module)
+
+    def message_of(case):
+        place = shared.place()
+        return shown(case, run(case, place, shared)[0], place)
+
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        messages = list(pool.map(message_of, cases))
+    rows = {}  # by line and kind
+    for case, message in zip(cases, messages):
+        rows.setdefault((case.line, alike(message)), (message, []))[1].append(case.what)
+    numbers = {}  # messages of a line so far
+    for (line, _), (message, given) in rows.items():
+        numbers[line] = numbers.get(line, -1) + 1
+        yield anchor(line, numbers[line]), BETWEEN.join(given), message, remedy(line)
+
+
 def written(shared):
     page = ""
     for title, module in SECTIONS:
         page += f"\n## {title}\n\n| | given | message | what to do |\n|---|---|---|---|\n"
         above = None
-        for line, case in sorted(first_cases(module).items()):
-            place = shared.place()
-            outcome, _ = run(case, place, shared)
-            message = shown(case, outcome, place)
-            todo = SAME if remedy(line) == above else remedy(line)
-            above = remedy(line)
-            page += f"| {anchor(line)} | {case.what} | {'`' + message + '`' if message else ''} | {todo} |\n"
+        for name, given, message, todo in table(module, shared):
+            page += f"| {name} | {given} | {'`' + message + '`' if message else ''} | {SAME if todo == above else todo} |\n"
+            above = todo
     return page
 
 
