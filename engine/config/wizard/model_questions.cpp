@@ -97,9 +97,8 @@ void ask_tokenizer(Asker& ask) {
       "tokenizer.path",
       {.help = "Folder with a tokenizer's files, one of these files, or a Hub name as for model.path. This trains one "
                "on your texts:\n"
-               "  trainer tokenize train --layout llama --input FILE --vocab_size 8000 "
-               "--output tokenizer\n"
-               "with --layout t5 for T5 and bert for BERT.",
+               "  trainer tokenize train --input FILE --vocab_size 8000 --output tokenizer\n"
+               "with --layout bert to classify, and --layout llama to continue texts and for dialogues.",
        .needed = "A tokenizer is required: enter its folder.",
        .fits = [&] { return unfit_tokenizer(ask); },
        .doubt = [&] { return missing(ask, ask.config().tokenizer.path); }});
