@@ -87,6 +87,9 @@ Datasets open_tokens(const DatasetsRequest& request, const Tokenizer& tokenizer)
   for (const auto& store : stores)
     for (const std::string& note : store->facts().notes)
       datasets.notes.push_back((store == stores.front() ? "" : "validation: ") + note);
+  if (fraction > 0 && datasets.validation->empty())
+    datasets.notes.push_back(fmt::format("no sample is held out for validation: data.validation.fraction is {}, of {}",
+                                         fraction, counted(stores[0]->facts().records, "record", "records")));
   if (std::string note = classes ? missing_labels(datasets.labels, labels[0]) : ""; !note.empty())
     datasets.notes.push_back(std::move(note));
   if (datasets.train->empty())

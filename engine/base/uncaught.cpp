@@ -1,5 +1,7 @@
 #include "engine/base/uncaught.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <new>
 #include <system_error>
@@ -7,6 +9,7 @@
 #include "engine/base/files.h"
 #include "engine/base/safe_text.h"
 #include "engine/base/screen.h"
+#include "engine/base/terminal_text.h"
 
 namespace trainer {
 namespace {
@@ -53,7 +56,8 @@ Uncaught describe_uncaught(const std::exception& error) {
 int end_uncaught(const std::exception& error, int fd) {
   if (screen::is_lost_output(error)) return kDone;
   const Uncaught ending = describe_uncaught(error);
-  screen::write(fd, safe_text(ending.text) + "\n");
+  const std::string text = safe_text(ending.text);
+  screen::write(fd, (isatty(fd) == 1 ? wrapped(text, terminal_width(fd), 2) : text) + "\n");
   return ending.code;
 }
 

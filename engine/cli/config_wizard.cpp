@@ -233,7 +233,7 @@ void try_out(const std::string& file, int64_t updates) {
     fmt::print("\nThe trial failed.\n");
     return;
   }
-  fmt::print("\nThe trial succeeded.\n");
+  fmt::print("\nThe trial succeeded; its folder is deleted.\n");
   const double seconds = step_seconds(run / "metrics.jsonl");
   if (updates > 0 && seconds > 0)
     fmt::print("{:<14}about {}: {} updates of {}, without evaluation and saving\n", "time",

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/ranges.h>
+
 #include "engine/base/edit_distance.h"
 #include "engine/config/plan/override.h"
 #include "engine/config/plan/tree.h"
@@ -132,7 +134,15 @@ std::string nearest_option(const std::string& name) {
   config::each_entry(config::root_table(), [&](const std::string& path, const Entry& entry) {
     names.insert({path, entry.name});
   });
-  return did_you_mean(name, {names.begin(), names.end()});
+  const std::string near = did_you_mean(name, {names.begin(), names.end()});
+  if (!near.empty() || name.size() < 4) return near;
+  std::vector<std::string> containing;  // the whole paths
+  config::each_entry(config::root_table(), [&](const std::string& path, const Entry& entry) {
+    if (entry.name.find(name) != std::string::npos) containing.push_back(path);
+  });
+  constexpr std::size_t kMost = 8;
+  if (containing.empty() || containing.size() > kMost) return "";
+  return fmt::format("; options with it in their names: {}", fmt::join(containing, ", "));
 }
 
 std::string explain_option(const std::string& name, const config::Plan* plan) {

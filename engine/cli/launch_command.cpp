@@ -8,6 +8,7 @@
 #include "engine/cli/emit.h"
 #include "engine/cli/flags.h"
 #include "engine/cli/rank_devices.h"
+#include "engine/cli/terminal.h"
 #include "engine/cli/worker.h"
 #include "engine/cli/worker_child.h"
 #include "engine/config/machine/environment.h"
@@ -66,6 +67,19 @@ void check_start(const config::Plan& plan, const std::optional<config::StartedRa
   prepare_path();
 }
 
+/// What a user usually does after the run.
+std::string next_steps(const config::Config& config) {
+  const std::string folder = std::filesystem::proximate(config.output_dir).string();
+  const bool generates = config.data.task == config::Task::kCausalLm || config.data.task == config::Task::kSeq2SeqLm;
+  const char* const chat = config.data.dialogue == config::Dialogue::kNone ? "" : "--chat ";
+  std::string text = generates ? fmt::format("try it:   trainer generate {} {}--prompt 'TEXT'\n", folder, chat)
+                               : "measure:  trainer eval with the same arguments, and --data FILE\n";
+  std::error_code ignored;
+  const auto page = std::filesystem::path(folder) / "report.html";
+  if (std::filesystem::exists(page, ignored)) text += fmt::format("curves:   {}\n", page.string());
+  return text;
+}
+
 /// Runs the ranks of this machine.
 int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank>& started, launch::LocalPeers* peers) {
   config::Plan plan;
@@ -86,8 +100,10 @@ int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank
                                   .join = flags.join_timeout(),
                                   .last_call = flags.last_call(),
                                   .kill_wait = launch::slurm_kill_wait().value_or(std::chrono::seconds(0))};
-  return launch::run(
+  const int code = launch::run(
       plan, worker_path(), patience, [&plan] { return run_prepare(plan); }, {"rank"}, places);
+  if (code == kDone && plan.config.machine_rank == 0 && is_interactive()) screen::print("{}", next_steps(plan.config));
+  return code;
 }
 
 /// As the first of several processes that were started on this machine; the others exit with its exit code.

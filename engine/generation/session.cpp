@@ -52,7 +52,11 @@ Session::Session(const config::GenerateRequest& request) : request_(request), co
   const config::Plan plan = plan_of(request);
   const config::Config& config = plan.config;
   if (config.data.task != config::Task::kCausalLm && config.data.task != config::Task::kSeq2SeqLm)
-    throw ConfigError("{} is a classifier: it doesn't generate text.", config.model.path);
+    throw ConfigError(
+        "{} is a classifier: it doesn't generate text. `trainer eval --data FILE --predictions OUTPUT.jsonl` with the "
+        "run's "
+        "configuration writes its predictions.",
+        config.model.path);
   options_ = generation_for(config.model.path, request);
   check_count(request, options_);
   tokenizer_ = data::open_tokenizer({}, tokenizer_folder(config));

@@ -32,13 +32,14 @@ int64_t checkpoint_step(std::string_view name) {
   return error == std::errc() && stop == name.data() + name.size() ? step : -1;
 }
 
-/// The lines of a text without empty ones, at most `most`.
+/// The lines of a text without empty ones, at most `most`: the first ones, and the last, which says what to do.
 std::vector<std::string> lines_of(std::string_view text, size_t most) {
   std::vector<std::string> lines;
-  while (!text.empty() && lines.size() < most) {
+  while (!text.empty()) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
     if (line.find_first_not_of(" \t\r") != std::string_view::npos) lines.emplace_back(line.substr(0, kMostLineLength));
+    if (lines.size() > most) lines.erase(lines.end() - 2);
   }
   return lines;
 }

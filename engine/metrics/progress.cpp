@@ -47,7 +47,7 @@ void Progress::print_estimate() {
   const double each = std::chrono::duration<double>(now_() - after_first_).count() / kTimedUpdates;
   const double left = each * static_cast<double>(state_.total_steps - state_.step);
   if (left < kEstimatedSeconds) return;
-  print(fmt::format("time     about {} for the updates that are left, of {} each; evaluations and saves add to it",
+  print(fmt::format("time     about {} for the updates that are left, {} each, without evaluation and saving",
                     human_seconds(left), each < 1 ? fmt::format("{:.3g} ms", 1e3 * each) : human_seconds(each)));
 }
 
@@ -67,7 +67,8 @@ void Progress::report(const StepRecord& record) {
 }
 
 void Progress::report(const EvaluationRecord& record) {
-  print(evaluation_line(record, state_.total_steps));
+  if (!on_terminal_) return print(evaluation_line(record, state_.total_steps));
+  print(evaluation_line(record, state_.total_steps, terminal_width(fd_)));
 }
 
 void Progress::print(const std::string& line) {

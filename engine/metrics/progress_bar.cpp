@@ -1,6 +1,7 @@
 #include "engine/metrics/progress_bar.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -75,10 +76,14 @@ std::string progress_line(const ProgressState& state) {
   return text;
 }
 
-std::string evaluation_line(const EvaluationRecord& record, int64_t total_steps) {
-  std::string text = "step " + step_text(record.step, total_steps);
-  for (const auto& [name, value] : record.values) text += fmt::format("  {} {:#.4g}", name, value);
-  return text;
+std::string evaluation_line(const EvaluationRecord& record, int64_t total_steps, size_t columns) {
+  std::string text, row = "step " + step_text(record.step, total_steps);
+  for (const auto& [name, value] : record.values) {
+    const std::string part = fmt::format("  {} {:#.4g}", name, value);
+    if (row.size() + part.size() > columns) text += std::exchange(row, "") + "\n";
+    row += part;
+  }
+  return text + row;
 }
 
 }  // namespace trainer::metrics

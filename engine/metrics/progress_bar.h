@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -26,6 +27,8 @@ std::string progress_bar(const ProgressState& state, size_t width);
 std::string progress_line(const ProgressState& state);
 
 /// "step 100/1200  eval_accuracy 0.6712  eval_loss 1.234". Without a line break.
-std::string evaluation_line(const EvaluationRecord& record, int64_t total_steps);
+/// `columns`: where the line is broken, between two values.
+std::string evaluation_line(const EvaluationRecord& record, int64_t total_steps,
+                            size_t columns = std::numeric_limits<size_t>::max());
 
 }  // namespace trainer::metrics

@@ -79,7 +79,7 @@ void add_corpus_options(CLI::App& app, data::CorpusRequest& request) {
 void report(const data::TokenizerTraining& training, const fs::path& path, size_t texts) {
   const int64_t size = data::open_tokenizer({.path = path.parent_path()}, "")->size();
   const int64_t extra = training.layout == data::TokenizerLayout::kT5 ? training.extra_ids : 0, pieces = size - extra;
-  fmt::print("{}: {} pieces{}, learned from {} texts. A model needs vocab_size {} or more.\n", path.string(), pieces,
+  fmt::print("{}: {} pieces{}, learned from {} texts\na model needs vocab_size {} or more\n", path.string(), pieces,
              extra > 0 ? fmt::format(" and {} extra ids", extra) : "", texts, size);
   if (pieces < training.vocab_size) fmt::print("The texts do not contain {} pieces.\n", training.vocab_size);
 }

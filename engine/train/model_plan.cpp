@@ -85,6 +85,10 @@ config::Plan plan_of_model(const std::string& name) {
   config::Plan plan;
   plan.config.num_processes = 1;
   plan.config.model.path = folder_of(name);
+  std::error_code ignored;
+  if (fs::is_regular_file(name, ignored))
+    throw InputError("the model {} is a file{}: give the folder with config.json and the weights.", name,
+                     name.ends_with(".gguf") ? " for llama.cpp" : "");
   if (plan.config.model.path.empty())
     throw InputError("the model {} is not on this machine.\n  {}", name, config::hub_hint(name));
   plan.config.data.task = task_of("", config_of(plan.config.model.path));

@@ -344,12 +344,14 @@ void Trainer::report_stragglers(const std::vector<double>& seconds) {
 
 void Trainer::report_shared_cores(double seconds, double waited) {
   const double part = is_rank_zero() ? shared_cores_.see(seconds, waited) : 0;
-  if (part > 0)
-    log::warning(
-        "rank 0 waited for a CPU for {:.0f} % of the last {} updates: other processes use its cores, or the ranks of "
-        "this machine have more threads than it has cores. num_cpu_threads_per_process (OMP_NUM_THREADS) is {}: lower "
-        "it, or give the run cores of its own",
-        100 * part, SharedCores::kWindow, std::max<int64_t>(1, config_.num_cpu_threads_per_process));
+  if (part <= 0) return;
+  const int64_t threads = std::max<int64_t>(1, config_.num_cpu_threads_per_process);
+  const std::string fewer =
+      threads == 1 ? "" : fmt::format("lower num_cpu_threads_per_process (OMP_NUM_THREADS), which is {}, or ", threads);
+  log::warning(
+      "rank 0 waited for a CPU for {:.0f} % of the last {} updates: other processes use its cores, or this machine's "
+      "ranks have more threads than it has cores: {}give the run cores of its own",
+      100 * part, SharedCores::kWindow, fewer);
 }
 
 void Trainer::make_update(bool good, double learning_rate) {
@@ -500,7 +502,7 @@ void Trainer::evaluate(bool at_end) {
                                                      terminal_width(STDOUT_FILENO), scored));
   if (!scored) return;
   const data::MajorityClass majority = data::majority_class(validation());
-  screen::print("\naccuracy {:.1f} % on {} held-out samples; always answering '{}' would score {:.1f} %\n",
+  screen::print("\naccuracy {:.1f} % on {} held-out samples\nalways answering '{}' would score {:.1f} %\n",
                 100 * result.values.at("eval_accuracy"), result.predictions.size(), majority.label,
                 100 * majority.share);
 }

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -6,6 +8,7 @@
 #include "engine/base/files.h"
 #include "engine/base/listed.h"
 #include "engine/base/metrics.h"
+#include "engine/base/terminal_text.h"
 #include "engine/config/plan/reference_model.h"
 #include "engine/evaluation/evaluate.h"
 #include "engine/report/confusion.h"
@@ -28,7 +31,9 @@ struct EvaluationOutput {
 
 std::string table(const std::string& model, int64_t samples, const evaluation::Result& result,
                   const report::Confusion& confusion) {
-  std::string text = fmt::format("{} on {}\n", model, counted(samples, "validation sample", "validation samples"));
+  const std::string title =
+      fmt::format("{} on {}\n", model, counted(samples, "validation sample", "validation samples"));
+  std::string text = isatty(STDOUT_FILENO) == 1 ? wrapped(title, terminal_width(STDOUT_FILENO), 2) : title;
   for (const Metric& metric : all_metrics())
     if (const auto found = result.values.find(std::string("eval_") + metric.name); found != result.values.end())
       text += fmt::format("  {:<22}{:.6g}\n", metric.name, found->second);

@@ -1,11 +1,19 @@
 #include "engine/base/uncaught.h"
 
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <ios>
 #include <new>
 #include <system_error>
 
 #include <gtest/gtest.h>
+
+#include "engine/base/file_descriptor.h"
 
 namespace trainer {
 namespace {
@@ -14,6 +22,19 @@ TEST(Uncaught, HasTheCodeAndTextOfOurErrors) {
   const Uncaught found = describe_uncaught(ConfigError("a is {}", 1));
   EXPECT_EQ(found.code, kUsageFailure);
   EXPECT_EQ(found.text, "a is 1");
+}
+
+TEST(Uncaught, IsBrokenBetweenWordsOnATerminal) {
+  const FileDescriptor screen(posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK));
+  ASSERT_TRUE(screen && grantpt(screen.get()) == 0 && unlockpt(screen.get()) == 0);
+  const FileDescriptor terminal(open(ptsname(screen.get()), O_RDWR | O_NOCTTY));
+  ASSERT_TRUE(terminal);
+  const winsize size{.ws_row = 24, .ws_col = 20, .ws_xpixel = 0, .ws_ypixel = 0};
+  ASSERT_EQ(ioctl(terminal.get(), TIOCSWINSZ, &size), 0);
+  EXPECT_EQ(end_uncaught(ConfigError("a message that is longer than a line"), terminal.get()), kUsageFailure);
+  std::string shown(200, '\0');
+  shown.resize(static_cast<size_t>(std::max<ssize_t>(read(screen.get(), shown.data(), shown.size()), 0)));
+  EXPECT_EQ(shown, "a message that is\r\n  longer than a line\r\n");
 }
 
 TEST(Uncaught, MemoryThatCannotBeHadIsUpToTheMachine) {

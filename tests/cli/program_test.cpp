@@ -186,6 +186,9 @@ TEST_F(Program, ExplainsOneOption) {
   const Outcome unknown = run("explain learning_rat");
   EXPECT_EQ(unknown.code, 2);
   EXPECT_EQ(unknown.err, "'learning_rat' is neither an option nor a file (did you mean 'learning_rate'?)\n");
+  const Outcome part = run("explain early_stopping");
+  EXPECT_NE(part.err.find("options with it in their names: "), std::string::npos) << part.err;
+  EXPECT_NE(part.err.find("evaluation.early_stopping_patience"), std::string::npos) << part.err;
 }
 
 TEST_F(Program, AcceptsDashesAndUnderscoresInFlags) {

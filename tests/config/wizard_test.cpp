@@ -163,7 +163,7 @@ TEST_F(Wizard, OffersOnlySizesThatFitTheMachine) {
   EXPECT_NE(described.front().find(R"("vocab_size":500)"), std::string::npos) << described.front();
   EXPECT_NE(text.find("    hidden_size: 256\n"), std::string::npos) << text;
   EXPECT_NE(text.find("  task: causal_lm\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("  learning_rate: 0.0005\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  learning_rate: 0.0005\n  warmup_steps: 0.1\n"), std::string::npos) << text;
   around_.machine.memory_bytes = int64_t{64} << 30;
   draft_ = start;
   Answers larger(given);
@@ -596,6 +596,44 @@ TEST_F(Wizard, RefusesAdapterLayersThatModelDoesNotHave) {
             std::string::npos)
       << answers.said;
   EXPECT_EQ(draft_.config.lora->target_modules.pattern, "all-linear");
+}
+
+TEST_F(Wizard, OffersFolderThatNoRunHasAndRefusesModelsOwn) {
+  std::filesystem::create_directories(folder_ / "trainer_output");
+  for (const char* const file : {"config.json", "spiece.model", "metrics.jsonl"})
+    write(std::string("trainer_output/") + file, "{}");
+  write("a.csv", "");
+  Answers answers(Answers::Given{{"Which model?", {"trainer_output"}},
+                                 {"Which file holds the training samples?", {"a.csv"}},
+                                 {"Which folder should the results go to?", {"trainer_output", ""}}});
+  const std::string text = run(answers);
+  EXPECT_NE(text.find("output_dir: trainer_output_2\n"), std::string::npos) << text;
+  EXPECT_NE(answers.said.find("This is the model's folder"), std::string::npos) << answers.said;
+}
+
+TEST_F(Wizard, GivesOneProcessOnCpuMachinesCores) {
+  around_.machine.cores = 8;
+  write("a.csv", "");
+  const Answers::Given given{{"Do you want to run your training on CPU", {"yes"}},
+                             {"Which model?", {"t5", "t5"}},
+                             {"Which file holds the training samples?", {"a.csv"}}};
+  Answers answers(given);
+  EXPECT_NE(run(answers).find("num_cpu_threads_per_process: 8\n"), std::string::npos);
+  WizardDraft kept = read_draft(write("old.yaml", "use_cpu: true\nnum_cpu_threads_per_process: 3\n"));
+  Answers again(given);
+  EXPECT_NE(run(again, kept).find("num_cpu_threads_per_process: 3\n"), std::string::npos);
+}
+
+TEST_F(Wizard, AsksWhichCharacterOfPlayIsLearned) {
+  write("play.txt", "");
+  describe_as({.format = "text", .by_ending = true, .columns = {"text"}}, around_);
+  Answers answers(Answers::Given{{"What do you want to do?", {"dialogue"}},
+                                 {"Which model?", {"llama", "llama"}},
+                                 {"Which file holds the training samples?", {"play.txt"}},
+                                 {"Which character's lines should be learned?", {"HAMLET"}}});
+  const std::string text = run(answers);
+  EXPECT_NE(text.find("  dialogue: play\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  character: HAMLET\n"), std::string::npos) << text;
 }
 
 TEST_F(Wizard, ChangingStrategyRemovesKeysOfOldOne) {

@@ -46,7 +46,9 @@ class Export(EndToEnd):
         lora, merged, again = [self.folder / name for name in ("lora.gguf", "merged.gguf", "again.gguf")]
         self.assertRegex(self.export(adapter, lora, "--format", "gguf").out, r"exported the adapter .*chat .*\(f16, ")
         self.assertEqual(kinds(lora), ("adapter", 8))
-        self.export(adapter, merged, "--format", "gguf", "--merge", "--type", "q8_0")
+        self.assertNotIn("[trainer]", self.export(adapter, merged, "--format", "gguf", "--merge", "--type", "q8_0").err)
+        refused = self.trainer("generate", merged, "--prompt", "x").wait()
+        self.assertIn("is a file for llama.cpp: give the folder", refused.err)
         self.assertEqual(kinds(merged)[0], "model")
         # The same in two steps.
         self.export(adapter, self.folder / "chat-model", "--merge")

@@ -194,7 +194,8 @@ class Wizard(EndToEnd):
                     shown = self.converse(self.answers_for(family, goal), terminal=False)
                     text = self.check_trains(shown)
                     self.assertIn(f"task: {task_of(family, goal)}\n", text)
-                    self.assertIn("it learns what is in ⟦ ⟧:", shown)
+                    self.assertEqual("it learns what is in ⟦ ⟧:" in shown, goal != "images")
+                    self.assertIn("  The first samples", shown)
                     self.assertRegex(shown, r"\nmodel .*\ndata .*\nmemory .*\nupdates ")
 
     def test_every_goal_on_a_terminal_with_lora_under_fsdp(self):
@@ -211,6 +212,7 @@ class Wizard(EndToEnd):
     def test_the_trial_measures_an_update(self):
         shown = self.converse({**self.answers_for("t5", "answer"), "try it out": "y"}, terminal=True)
         self.assertRegex(shown, r"\ntime +about \S+.*: \d+ updates of ")
+        self.assertIn("The trial succeeded; its folder is deleted.", shown)
         self.assertFalse((self.folder / "trainer_output").exists(), shown)
 
     def test_images_on_a_terminal(self):
@@ -226,6 +228,23 @@ class Wizard(EndToEnd):
         shown = self.converse(answers, terminal=True)
         self.assertRegex(shown, r"⟦[^⟧]*held\s+steady\.", "the reply is learned")
         self.assertIn("messages", self.check_trains(shown))
+
+    def test_a_character_of_a_play(self):
+        play = SAMPLES.parent / "play.txt"
+        answers = {**self.answers_for("llama", "dialogue"), "Which file holds": str(play), "Which character": "FERRYMAN",
+                   "try it out": "no"}
+        shown = self.converse(answers, terminal=True)
+        self.assertRegex(shown, r"user[^⟦]*assistant[^⟦]*⟦")
+        self.assertIn("character: FERRYMAN\n", self.check_trains(shown))
+
+    def test_an_earlier_run_keeps_its_folder(self):
+        answers = {**self.answers_for("t5", "answer"), "try it out": "no"}
+        self.check_trains(self.converse(answers, terminal=True))
+        (self.folder / "my.yaml").unlink()
+        self.converse(answers, terminal=True)
+        self.assertIn("output_dir: trainer_output_2\n", (self.folder / "my.yaml").read_text())
+        self.converse({**answers, "Which folder": [str(self.model("t5")), "other"]}, terminal=True, name="second.yaml")
+        self.assertIn("output_dir: other\n", (self.folder / "second.yaml").read_text())
 
     def test_a_text_model_from_scratch_on_a_terminal(self):
         answers = {"What do you want to do?": str(GOALS.index("scratch") + 1), "What should the new model learn?": "3",

@@ -12,6 +12,7 @@ TEST(ClosingBlock, HasAtMostSixLines) {
   for (int code : {1, 3, 137}) {
     const std::string block = closing_block({.code = code, .message = message}, {}, "/out");
     EXPECT_EQ(std::count(block.begin(), block.end(), '\n'), 6) << block;
+    EXPECT_NE(block.find("\n  8\n"), std::string::npos) << "the last line says what to do";
     EXPECT_NE(block.find("no checkpoint yet"), std::string::npos);
   }
 }

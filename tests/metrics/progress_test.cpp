@@ -68,6 +68,9 @@ TEST(ProgressLine, AlignsItsFields) {
             "step  30/120  epoch   0.33  loss   2.4131  grad_norm    0.913  lr 2.90e-04   1.2k tok/s  3m 12s left");
   EXPECT_EQ(evaluation_line({30, 1, {{"eval_loss", 0.51234}, {"eval_accuracy", 0.75}}}, 120),
             "step  30/120  eval_accuracy 0.7500  eval_loss 0.5123");
+  EXPECT_EQ(evaluation_line({30, 1, {{"eval_loss", 0.51234}, {"eval_accuracy", 0.75}}}, 120, 40),
+            "step  30/120  eval_accuracy 0.7500\n  eval_loss 0.5123")
+      << "a value stays with its name";
 }
 
 TEST(ProgressLine, ShowsWhatPairsHaveLearned) {
@@ -122,7 +125,7 @@ TEST_F(ProgressTest, EstimatesTheTimeOfALongRunOnce) {
   time_ += 60s;  // the first update is slow
   for (int64_t step = 11; step <= 20; ++step, time_ += 500ms) progress.advance(step);
   EXPECT_EQ(read_all(reader.get()),
-            "time     about 8m 13s for the updates that are left, of 500 ms each; evaluations and saves add to it\n");
+            "time     about 8m 13s for the updates that are left, 500 ms each, without evaluation and saving\n");
   Progress shorter(0, 30, writer.get(), clock());
   for (int64_t step = 1; step <= 20; ++step, time_ += 500ms) shorter.advance(step);
   EXPECT_EQ(read_all(reader.get()), "") << "a run of a few seconds";

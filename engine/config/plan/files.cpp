@@ -37,7 +37,10 @@ Node read_document(const std::string& file, Problems& problems) {
   try {
     text = read_file(file, kMaxBytes);
   } catch (const InputError& error) {  // a configuration: the user typed its name
-    throw ConfigError("{}", error.what());
+    const std::string own = (std::filesystem::path(file) / "config.resolved.yaml").string();
+    std::error_code ignored;
+    const bool is_run = std::filesystem::is_regular_file(own, ignored);
+    throw ConfigError("{}{}", error.what(), is_run ? " of a run; its configuration is " + own : "");
   }
   // A .yaml can contain JSON: `accelerate config default` writes such files, and YAML readers fail on tabs and on the
   // \u escapes of characters beyond the first 65536.

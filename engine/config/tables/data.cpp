@@ -183,6 +183,7 @@ const Entries& data_table() {
           .when("data.dialogue is given", dialogue),
       option("character", &C::character)
           .help("Speaker whose lines are learned. Empty: all speakers.")
+          .ask("Which character's lines should be learned? (empty: all of them)")
           .when("data.dialogue is play", play),
       option("chat_template", &C::chat_template)
           .help("Template that turns a dialogue into text: a built-in one, or one in Jinja. Empty: the tokenizer's "

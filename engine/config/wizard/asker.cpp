@@ -33,7 +33,7 @@ Question Asker::question_for(const Entry& entry, const std::string& path, const 
   const Node value = draft_.value(path);
   const bool given = draft_.has(path) || !same(value, entry.initial);
   Question question{wording.text.empty() ? entry.question : wording.text, shown_answer(entry, value), {}};
-  question.help = fmt::format("{}\nIn the file: {}", entry.help, path);
+  question.help = fmt::format("{}\nIn the file: {}", wording.help.empty() ? entry.help : wording.help, path);
   if (!given && !wording.fallback.empty()) question.current = wording.fallback;
   if (entry.kind.type == Type::kBoolean) {
     question.kind = Question::Kind::kBoolean;

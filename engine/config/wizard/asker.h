@@ -17,6 +17,7 @@ struct Wording {
   std::string fallback;                            // the default if the file doesn't set it; "": the option's default
   std::vector<std::string> choices;                // empty: the table's
   std::string (*refuse)(const Config&) = nullptr;  // "" or why the answer conflicts with earlier ones
+  std::string help;                                // "": the table's
   std::string needed;                              // the reply to an empty answer; "": it can be empty
   std::function<std::string()> fits = nullptr;     // "" or why the answer, given or kept, is refused
   std::function<std::string()> doubt = nullptr;    // "" or why to ask once more; a repeated answer is accepted

@@ -49,9 +49,9 @@ std::string unfit_data(const DataDescription& data, Goal goal) {
 
 /// Removes older answers about another file.
 void forget_source(WizardDraft& draft) {
-  for (const char* const option :
-       {"data.train.format", "data.train.delimiter", "data.train.sample_by", "data.train.columns", "data.train.encoding", "data.source",
-        "data.target", "data.rejected", "data.dialogue", "data.messages"})
+  for (const char* const option : {"data.train.format", "data.train.delimiter", "data.train.sample_by",
+                                   "data.train.columns", "data.train.encoding", "data.source", "data.target",
+                                   "data.rejected", "data.dialogue", "data.messages", "data.character"})
     draft.erase(option);
 }
 
@@ -152,7 +152,8 @@ void ask_columns(Asker& ask, Goal goal) {
     const ColumnRoles roles = guess_roles({}, ask.config().data.task);
     usual = roles.source + "," + (roles.target.empty() ? "target" : roles.target);
   }
-  ask.option("data.train.columns", {.fallback = usual, .fits = [&] { return unreadable(ask, goal); }});
+  const char* const text = format == "delimited" ? "What are the names of the columns?" : "";  // it has none of its own
+  ask.option("data.train.columns", {.text = text, .fallback = usual, .fits = [&] { return unreadable(ask, goal); }});
 }
 
 /// The known columns; empty if unknown.
@@ -285,6 +286,12 @@ void ask_chat_template(Asker& ask) {
              {.fallback = plain ? "alpaca" : "chatml", .choices = choices, .fits = [&] { return bad_samples(ask); }});
 }
 
+/// Of a play: whose speeches are the replies. After the chat template, without which no sample can be made.
+void ask_character(Asker& ask) {
+  if (ask.config().data.dialogue != Dialogue::kPlay) return;
+  ask.option("data.character", {.fits = [&] { return bad_samples(ask); }});
+}
+
 /// Texts to continue have no target: all of them is learned.
 void ask_text(Asker& ask, const std::string& usual) {
   const auto known = [&] { return unknown_column(ask, ask.config().data.source); };
@@ -354,7 +361,8 @@ void settle_length(Asker& ask, const std::string& format) {
 void show_samples(Asker& ask) {
   const auto samples = ask.samples();
   if (!samples || samples->texts.empty() || !missing_files(ask).empty()) return;
-  ask.say("  The first samples, as the model reads them; it learns what is in ⟦ ⟧:");
+  const bool images = ask.config().data.task == Task::kImageClassification;
+  ask.say(images ? "  The first samples:" : "  The first samples, as the model reads them; it learns what is in ⟦ ⟧:");
   for (const std::string& text : samples->texts) ask.say(indented(text));
 }
 
@@ -381,14 +389,16 @@ void ask_data(Asker& ask, Goal goal) {
   } else {
     ask_columns(ask, goal);
     settle_length(ask, format);
-    if (goal == Goal::kPreferences ? ask_replies(ask) : ask_dialogue(ask, goal))
+    if (goal == Goal::kPreferences ? ask_replies(ask) : ask_dialogue(ask, goal)) {
       ask_chat_template(ask);
-    else if (goal == Goal::kPreferences)
+      ask_character(ask);
+    } else if (goal == Goal::kPreferences) {
       ask.draft().erase("data.chat_template");
-    else if (goal == Goal::kContinue)
+    } else if (goal == Goal::kContinue) {
       ask_text(ask, guess_roles(known_columns(ask), Task::kCausalLm).source);
-    else
+    } else {
       ask_pairs(ask);
+    }
   }
   show_samples(ask);
   ask_validation(ask, format);

@@ -93,9 +93,15 @@ std::string unfit_tokenizer(Asker& ask) {
 }
 
 void ask_tokenizer(Asker& ask) {
-  ask.option("tokenizer.path", {.needed = "A tokenizer is required: enter its folder.",
-                                .fits = [&] { return unfit_tokenizer(ask); },
-                                .doubt = [&] { return missing(ask, ask.config().tokenizer.path); }});
+  ask.option(
+      "tokenizer.path",
+      {.help = "Folder with a tokenizer's files, one of these files, or a Hub name as for model.path. This trains one "
+               "on your texts:\n"
+               "  trainer tokenize train --input FILE --vocab_size 8000 --output tokenizer\n"
+               "with --layout bert to classify, and --layout llama to continue texts and for dialogues.",
+       .needed = "A tokenizer is required: enter its folder.",
+       .fits = [&] { return unfit_tokenizer(ask); },
+       .doubt = [&] { return missing(ask, ask.config().tokenizer.path); }});
 }
 
 void say_tokenizer(Asker& ask) {

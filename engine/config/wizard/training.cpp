@@ -67,12 +67,11 @@ bool needs_adapters(Asker& ask, const std::optional<ModelDescription>& model) {
 /// Weights of a new model are all trained: adapters would leave it random.
 void ask_adapters(Asker& ask, const std::optional<ModelDescription>& model, const Aim& aim) {
   WizardDraft& draft = ask.draft();
-  if (aim.from_scratch ||
-      !ask.yes("Do you want to train LoRA adapters instead of all weights?",
-               draft.config.lora.has_value() || needs_adapters(ask, model),
-               "yes: the model's weights stay as they are; small matrices beside some of its layers\n"
-               "are trained, with a fraction of the memory, and saved as a small file.\n"
-               "no: all weights are trained, which can learn more.\nIn the file: lora")) {
+  if (aim.from_scratch || !ask.yes("Do you want to train LoRA adapters instead of all weights?",
+                                   draft.config.lora.has_value() || needs_adapters(ask, model),
+                                   "yes: the model's weights stay as they are; small matrices added to some of its\n"
+                                   "layers are trained, with a fraction of the memory, and saved as a small file.\n"
+                                   "no: all weights are trained, which can learn more.\nIn the file: lora")) {
     draft.erase("lora");
     return;
   }
@@ -87,15 +86,58 @@ void ask_adapters(Asker& ask, const std::optional<ModelDescription>& model, cons
 std::string usual_learning_rate(const Config& config, const Aim& aim) {
   if (config.dpo) return config.lora ? "1e-5" : "1e-6";
   if (config.lora) return "2e-4";
+  if (aim.from_scratch && aim.goal == Goal::kClassify) return "1e-4";  // 5e-4 stays at the most frequent class
   return aim.from_scratch ? "5e-4" : "";
 }
 
-/// Reports an earlier run in the folder, which this one would continue.
-void report_earlier_run(Asker& ask) {
-  const std::string folder = ask.opened(ask.config().output_dir);
+/// A new transformer diverges, or stays at the most frequent class, when its first updates are full ones.
+void settle_warmup(Asker& ask, const Aim& aim) {
+  const std::string option = "training.warmup_steps";
+  if (!aim.from_scratch || aim.goal == Goal::kImages) return;
+  if (ask.draft().has(option) || ask.draft().has("training.lr_scheduler_type")) return;
+  ask.draft().assign(option, Node::scalar("0.1"));
+  ask.say("  The rate rises during the first tenth of the updates (training.warmup_steps).");
+}
+
+bool holds_run(Asker& ask, const std::string& folder) {
   std::error_code ignored;
-  if (std::filesystem::exists(std::filesystem::path(folder) / "metrics.jsonl", ignored))
-    ask.say(fmt::format("  {} holds an earlier run: with the same data and model, this one continues it.", folder));
+  return std::filesystem::exists(std::filesystem::path(ask.opened(folder)) / "metrics.jsonl", ignored);
+}
+
+/// "" or why the results can't go to the folder.
+std::string unfit_output(Asker& ask) {
+  const std::string& model = ask.config().model.path;
+  std::error_code ignored;
+  if (model.empty() || !std::filesystem::equivalent(ask.opened(ask.config().output_dir), ask.opened(model), ignored))
+    return "";
+  return "This is the model's folder, whose weights the run reads. Enter another folder.";
+}
+
+/// The option's default; if an earlier run has it, the first of default_2, default_3, … that none has: a new file is
+/// another run.
+std::string usual_output(Asker& ask) {
+  const std::string usual = ask.config().output_dir;
+  std::string folder = usual;
+  for (int number = 2; holds_run(ask, folder); ++number) folder = fmt::format("{}_{}", usual, number);
+  return folder;
+}
+
+void ask_output(Asker& ask) {
+  ask.option("output_dir", {.fallback = usual_output(ask), .fits = [&] { return unfit_output(ask); }});
+  const std::string& folder = ask.config().output_dir;
+  if (holds_run(ask, folder))
+    ask.say(fmt::format("  {} holds an earlier run: with the same data and model, this one continues it.",
+                        ask.opened(folder)));
+}
+
+/// One process computes with one thread unless the file gives it the machine's cores.
+void settle_threads(Asker& ask) {
+  const std::string option = "num_cpu_threads_per_process";
+  const Config& config = ask.config();
+  const bool alone = config.distributed_type == DistributedType::kNo && config.use_cpu;
+  const bool trains = !config.data.train.path.empty();  // the input may have ended after Accelerate's questions
+  if (!alone || !trains || ask.machine().cores < 2 || ask.draft().has(option)) return;
+  ask.draft().assign(option, encode(ask.machine().cores));
 }
 
 }  // namespace
@@ -111,10 +153,11 @@ void ask_training(Asker& ask) {
   ask.option("training.per_device_train_batch_size");
   ask.option("training.num_train_epochs");
   ask.option("training.learning_rate", {.fallback = usual_learning_rate(ask.config(), *aim)});
+  settle_warmup(ask, *aim);
   for (const char* const option : {"checkpoint.save_steps", "checkpoint.save_total_limit", "logging.logging_steps"})
     ask.option(option);
-  ask.option("output_dir");
-  report_earlier_run(ask);
+  ask_output(ask);
+  settle_threads(ask);
 }
 
 }  // namespace trainer::config
