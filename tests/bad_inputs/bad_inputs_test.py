@@ -143,15 +143,15 @@ class Catalogue(unittest.TestCase):
                 above = above if remedy.strip() == troubleshooting.SAME else remedy.strip()
                 anchors.append(anchor.strip())
                 line = int(re.search(r"\d+", anchor).group())
-                for what in given.strip().split(troubleshooting.BETWEEN):
-                    rows[line, what] = message.strip(), above
+                for kind in troubleshooting.kinds_of(given.strip()):
+                    rows[line, kind] = message.strip(), above
         self.assertEqual(len(anchors), len(set(anchors)))
         for _, module in troubleshooting.SECTIONS:
             for case in troubleshooting.refused_cases(module):
                 with self.subTest(case.name):
-                    for what in case.what.replace("|", "/").split(troubleshooting.BETWEEN):
-                        self.assertIn((case.line, what), rows, "run tests/bad_inputs/troubleshooting.py")
-                    self.assertEqual(rows[case.line, what][1], troubleshooting.remedy(case.line))
+                    for kind in troubleshooting.kinds_of(case.what.replace("|", "/")):
+                        self.assertIn((case.line, kind), rows, "run tests/bad_inputs/troubleshooting.py")
+                        self.assertEqual(rows[case.line, kind][1], troubleshooting.remedy(case.line))
 
     def test_tests_elsewhere_exist(self):
         for module, _, _ in SECTIONS.values():

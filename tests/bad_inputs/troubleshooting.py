@@ -172,6 +172,19 @@ def shown(case, outcome, place):
     return (line[:LONGEST] + "…" if len(line) > LONGEST else line).replace("|", "\\|").replace("`", "'")
 
 
+def listed(given):
+    """What was given; of several that differ only in names and numbers, the first."""
+    kinds = {}
+    for what in given:
+        kinds.setdefault(alike(what), []).append(what)
+    return BETWEEN.join(all[0] if len(all) == 1 else f"{all[0]} (and {len(all) - 1} alike)" for all in kinds.values())
+
+
+def kinds_of(given):
+    """The kinds of cases that listed() names."""
+    return [alike(re.sub(r" \(and \d+ alike\)$", "", what)).strip() for what in given.split(BETWEEN)]
+
+
 def table(module, shared):
     """(anchor, what was given, message, what to do), a row for each kind of message of a line."""
     cases = refused_cases(module)
@@ -188,7 +201,7 @@ def table(module, shared):
     numbers = {}  # messages of a line so far
     for (line, _), (message, given) in rows.items():
         numbers[line] = numbers.get(line, -1) + 1
-        yield anchor(line, numbers[line]), BETWEEN.join(given), message, remedy(line)
+        yield anchor(line, numbers[line]), listed(given), message, remedy(line)
 
 
 def written(shared):
