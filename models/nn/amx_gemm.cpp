@@ -88,11 +88,11 @@ struct Packed {
 };
 
 /// A product of a block of terms, of at most kRows rows.
-template <class A, class B, class C>
+template <class T, class C>
 struct Block {
   AmxMultiply& multiply;
-  Packed<A> rows;
-  Strided<B> b;
+  Packed<T> rows;
+  Strided<T> b;
   int64_t n;
   float alpha, beta;
   C* c;
@@ -101,7 +101,7 @@ struct Block {
   /// c = alpha * a b + beta * c for kAmxWidth columns.
   void multiply_columns(int64_t column) const {
     const int64_t width = std::min(kAmxWidth, n - column), groups = tiles_for(width, kAmxLines);
-    const Packed<B> columns{.from = {b.at(0, column).data, b.columns, b.rows},
+    const Packed<T> columns{.from = {b.at(0, column).data, b.columns, b.rows},
                             .side = Side::kB,
                             .lines = width,
                             .terms = rows.terms,
@@ -141,12 +141,12 @@ struct Block {
 };
 
 /// c = alpha * a b + beta * c for a block of terms, of at most kRows rows.
-template <class A, class B, class C>
-void multiply_block(AmxMultiply& multiply, int parts, int64_t m, int64_t n, int64_t k, float alpha, Strided<A> a,
-                    Strided<B> b, float beta, C* c, int64_t c_stride) {
-  Packed<A> rows{.from = a, .side = Side::kA, .lines = m, .terms = k, .parts = parts, .tiles = nullptr};
+template <class T, class C>
+void multiply_block(AmxMultiply& multiply, int parts, int64_t m, int64_t n, int64_t k, float alpha, Strided<T> a,
+                    Strided<T> b, float beta, C* c, int64_t c_stride) {
+  Packed<T> rows{.from = a, .side = Side::kA, .lines = m, .terms = k, .parts = parts, .tiles = nullptr};
   rows.tiles = scratch().tiles(Side::kA, tiles_for(m, kAmxLines) * rows.steps() * parts);
-  Block<A, B, C>{multiply, rows, b, n, alpha, beta, c, c_stride}.run();
+  Block<T, C>{multiply, rows, b, n, alpha, beta, c, c_stride}.run();
 }
 
 /// Calls f(row, rows) for blocks of the rows.
@@ -168,9 +168,8 @@ int amx_parts() {
   }
 }
 
-template <class A, class B>
-void amx_gemm(AmxMultiply& multiply, int parts, int64_t m, int64_t n, int64_t k, float alpha, Strided<A> a,
-              Strided<B> b, float beta, float* c, int64_t c_stride) {
+void amx_gemm(AmxMultiply& multiply, int parts, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
+              Strided<float> b, float beta, float* c, int64_t c_stride) {
   for_each_block(m, kRows, [&](int64_t row, int64_t rows) {
     for_each_block(std::max<int64_t>(k, 1), terms_of_block(parts), [&](int64_t term, int64_t terms) {
       multiply_block(multiply, parts, rows, n, std::min(terms, k), alpha, a.at(row, term), b.at(term, 0),
@@ -178,13 +177,6 @@ void amx_gemm(AmxMultiply& multiply, int parts, int64_t m, int64_t n, int64_t k,
     });
   });
 }
-
-template void amx_gemm(AmxMultiply&, int, int64_t, int64_t, int64_t, float, Strided<float>, Strided<float>, float,
-                       float*, int64_t);
-template void amx_gemm(AmxMultiply&, int, int64_t, int64_t, int64_t, float, Strided<float>, Strided<BFloat16>, float,
-                       float*, int64_t);
-template void amx_gemm(AmxMultiply&, int, int64_t, int64_t, int64_t, float, Strided<BFloat16>, Strided<BFloat16>, float,
-                       float*, int64_t);
 
 void amx_gemm(AmxMultiply& multiply, int64_t m, int64_t n, int64_t k, float alpha, Strided<BFloat16> a,
               Strided<BFloat16> b, float beta, BFloat16* c, int64_t c_stride) {

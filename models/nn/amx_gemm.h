@@ -26,11 +26,9 @@ namespace trainer::nn {
 int amx_parts();
 
 /// c [m, n] = alpha * a b + beta * c over k terms, by `multiply`, on libtorch's threads. With beta 0, c is never read.
-/// One of the strides of each operand is 1. `parts`: of fp32 numbers; 1 if an operand is bf16.
-template <class A, class B>
-void amx_gemm(AmxMultiply& multiply, int parts, int64_t m, int64_t n, int64_t k, float alpha, Strided<A> a,
-              Strided<B> b, float beta, float* c, int64_t c_stride);
-/// The same, rounded once.
+/// One of the strides of each operand is 1. bf16 is rounded once.
+void amx_gemm(AmxMultiply& multiply, int parts, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
+              Strided<float> b, float beta, float* c, int64_t c_stride);
 void amx_gemm(AmxMultiply& multiply, int64_t m, int64_t n, int64_t k, float alpha, Strided<c10::BFloat16> a,
               Strided<c10::BFloat16> b, float beta, c10::BFloat16* c, int64_t c_stride);
 

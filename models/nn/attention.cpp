@@ -99,22 +99,15 @@ struct State {
   int64_t group() const { return options.heads / kv_heads(); }
 };
 
-/// In the type of the products: q [Tq, H*d], k and v [Tk, kv_heads*d]. In fp32: bias per head [H, distances] or
-/// undefined.
+/// fp32 tensors: q [Tq, H*d], k and v [Tk, kv_heads*d], bias per head [H, distances] or undefined.
 struct Inputs {
   at::Tensor q, k, v, bias;
   int64_t width = q.size(1), kv_width = k.size(1);
 };
 
-/// T: the type of the products. AMX reads bf16.
-template <class T>
-at::Tensor plain(const at::Tensor& t) {
-  return t.to(c10::CppTypeToScalarType<T>::value).contiguous();
-}
-
-template <class T>
 Inputs inputs_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias) {
-  return {plain<T>(q), plain<T>(k), plain<T>(v), bias.defined() ? bias.t().contiguous() : bias};
+  const auto plain = [](const at::Tensor& t) { return t.to(at::kFloat).contiguous(); };
+  return {plain(q), plain(k), plain(v), bias.defined() ? bias.t().contiguous() : bias};
 }
 
 /// One head of one sample.
@@ -208,12 +201,11 @@ bool place_probabilities(const State& s, const Cell& c, const Block& b, const at
 }
 
 /// Computes scratch.p [rows, keys] of the block.
-template <class T>
 void find_probabilities(const State& s, const Inputs& in, const Cell& c, const Block& b, Scratch& scratch) {
   const int64_t n = b.keys.size();
   gemm(Transposed::kSecond, b.rows, n, c.d, static_cast<float>(s.options.scale),
-       MatrixOf<T>{in.q.const_data_ptr<T>() + query_at(in, c, b), in.width},
-       MatrixOf<T>{in.k.const_data_ptr<T>() + key_at(in, c, b), in.kv_width}, 0, scratch.p, n, s.parts);
+       {in.q.const_data_ptr<float>() + query_at(in, c, b), in.width},
+       {in.k.const_data_ptr<float>() + key_at(in, c, b), in.kv_width}, 0, scratch.p, n, s.parts);
   if (s.options.soft_cap > 0) {
     scratch.slope.resize(b.rows * n);
     cap_scores(static_cast<float>(s.options.soft_cap), b.rows * n, scratch.p, scratch.slope.data());
@@ -256,15 +248,13 @@ struct Gradients {
   at::Tensor q, k, v, bias;  // bias per sample and head [samples, H, distances], summed later in a fixed order
 };
 
-template <class T>
 void attend(const State& s, const Inputs& in, const Cell& c, const Block& b, const at::Tensor& kept, Scratch& scratch,
             float* out) {
   place_probabilities(s, c, b, kept, scratch);
-  find_probabilities<T>(s, in, c, b, scratch);
+  find_probabilities(s, in, c, b, scratch);
   const float* const used = drop(s, c, b, scratch);
-  gemm(Transposed::kNone, b.rows, c.d, b.keys.size(), 1, Matrix{used, b.keys.size()},
-       MatrixOf<T>{in.v.const_data_ptr<T>() + key_at(in, c, b), in.kv_width}, 0, out + query_at(in, c, b), in.width,
-       s.parts);
+  gemm(Transposed::kNone, b.rows, c.d, b.keys.size(), 1, {used, b.keys.size()},
+       {in.v.const_data_ptr<float>() + key_at(in, c, b), in.kv_width}, 0, out + query_at(in, c, b), in.width, s.parts);
 }
 
 void add_to_bias(const State& s, const Cell& c, const Block& b, const float* ds, const at::Tensor& to) {
@@ -274,70 +264,38 @@ void add_to_bias(const State& s, const Cell& c, const Block& b, const float* ds,
 }
 
 /// Adds the block's contribution to every gradient.
-template <class T>
 void attend_backward(const State& s, const Inputs& in, const at::Tensor& grad, const Cell& c, const Block& b,
                      const at::Tensor& kept, Scratch& scratch, Gradients& to) {
   const int64_t n = b.keys.size(), query = query_at(in, c, b), key = key_at(in, c, b);
   const auto scale = static_cast<float>(s.options.scale);
-  const MatrixOf<T> g{grad.const_data_ptr<T>() + query, in.width};
-  if (!place_probabilities(s, c, b, kept, scratch)) find_probabilities<T>(s, in, c, b, scratch);
+  const Matrix g{grad.const_data_ptr<float>() + query, in.width};
+  if (!place_probabilities(s, c, b, kept, scratch)) find_probabilities(s, in, c, b, scratch);
   const float* const used = drop(s, c, b, scratch);
-  gemm(Transposed::kFirst, n, c.d, b.rows, 1, Matrix{used, n}, g, 1, to.v.data_ptr<float>() + key, in.kv_width,
-       s.parts);
+  gemm(Transposed::kFirst, n, c.d, b.rows, 1, {used, n}, g, 1, to.v.data_ptr<float>() + key, in.kv_width, s.parts);
   scratch.ds.resize(b.rows * n);
   float* const ds = scratch.ds.data();
-  gemm(Transposed::kSecond, b.rows, n, c.d, 1, g, MatrixOf<T>{in.v.const_data_ptr<T>() + key, in.kv_width}, 0, ds, n,
-       s.parts);
+  gemm(Transposed::kSecond, b.rows, n, c.d, 1, g, {in.v.const_data_ptr<float>() + key, in.kv_width}, 0, ds, n, s.parts);
   if (s.options.dropout.active()) multiply(ds, scratch.keep.data(), b.rows * n, ds);
   for (int64_t i = 0; i < b.rows; ++i) softmax_backward_row(scratch.p + i * n, ds + i * n, n);
   if (to.bias.defined()) add_to_bias(s, c, b, ds, to.bias);
   if (s.options.soft_cap > 0) multiply(ds, scratch.slope.data(), b.rows * n, ds);
-  gemm(Transposed::kNone, b.rows, c.d, n, scale, Matrix{ds, n},
-       MatrixOf<T>{in.k.const_data_ptr<T>() + key, in.kv_width}, 0, to.q.data_ptr<float>() + query, in.width, s.parts);
-  gemm(Transposed::kFirst, n, c.d, b.rows, scale, Matrix{ds, n},
-       MatrixOf<T>{in.q.const_data_ptr<T>() + query, in.width}, 1, to.k.data_ptr<float>() + key, in.kv_width, s.parts);
-}
-
-template <class T>
-at::Tensor attend_all(const State& state, const Inputs& in, const at::Tensor& kept) {
-  at::Tensor out = at::empty(in.q.sizes(), kept.options());
-  for_each_cell(state, in, false, [&](const Cell& cell, Scratch& scratch) {
-    for_each_block(state, cell, [&](const Block& block) {
-      attend<T>(state, in, cell, block, kept, scratch, out.data_ptr<float>());
-    });
-  });
-  return out;
-}
-
-template <class T>
-Gradients attend_all_backward(const State& state, const Inputs& in, const at::Tensor& grad, const at::Tensor& kept,
-                              bool of_bias) {
-  const auto options = kept.options();
-  Gradients to{
-      at::empty(in.q.sizes(), options), at::zeros(in.k.sizes(), options), at::zeros(in.v.sizes(), options), {}};
-  if (of_bias) to.bias = at::zeros({state.queries->samples(), state.options.heads, in.bias.size(1)}, options);
-  for_each_cell(state, in, true, [&](const Cell& cell, Scratch& scratch) {
-    for_each_block(state, cell,
-                   [&](const Block& block) { attend_backward<T>(state, in, grad, cell, block, kept, scratch, to); });
-  });
-  return to;
-}
-
-/// Whether the products read bf16 as it is.
-bool reads_bf16(const State& state) {
-  return state.dtype == at::kBFloat16 && has_amx();
+  gemm(Transposed::kNone, b.rows, c.d, n, scale, {ds, n}, {in.k.const_data_ptr<float>() + key, in.kv_width}, 0,
+       to.q.data_ptr<float>() + query, in.width, s.parts);
+  gemm(Transposed::kFirst, n, c.d, b.rows, scale, {ds, n}, {in.q.const_data_ptr<float>() + query, in.width}, 1,
+       to.k.data_ptr<float>() + key, in.kv_width, s.parts);
 }
 
 struct PackedAttention : torch::autograd::Function<PackedAttention> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const std::optional<at::Tensor>& bias, State state) {
     RECORD_USER_SCOPE("PackedAttention");  // for profilers: its products are no operators of libtorch
-    const at::Tensor given_bias = bias.value_or(at::Tensor());
-    const at::Tensor kept = at::empty({state.kept}, q.options().dtype(at::kFloat));
-    const at::Tensor out = reads_bf16(state)
-                               ? attend_all<at::BFloat16>(state, inputs_of<at::BFloat16>(q, k, v, given_bias), kept)
-                               : attend_all<float>(state, inputs_of<float>(q, k, v, given_bias), kept);
-    ctx->save_for_backward({q, k, v, given_bias, kept});
+    const Inputs in = inputs_of(q, k, v, bias.value_or(at::Tensor()));
+    at::Tensor out = at::empty_like(in.q), kept = at::empty({state.kept}, in.q.options());
+    for_each_cell(state, in, false, [&](const Cell& cell, Scratch& scratch) {
+      for_each_block(state, cell,
+                     [&](const Block& block) { attend(state, in, cell, block, kept, scratch, out.data_ptr<float>()); });
+    });
+    ctx->save_for_backward({q, k, v, bias.value_or(at::Tensor()), kept});
     keep(ctx, std::move(state));
     return out.to(q.scalar_type());
   }
@@ -345,13 +303,16 @@ struct PackedAttention : torch::autograd::Function<PackedAttention> {
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     RECORD_USER_SCOPE("PackedAttention");
     const auto saved = ctx->get_saved_variables();
-    const State& state = nn::kept<State>(ctx);
-    const bool of_bias = saved[3].defined() && ctx->needs_input_grad(3);
-    const auto all = [&]<class T>(T) {
-      return attend_all_backward<T>(state, inputs_of<T>(saved[0], saved[1], saved[2], saved[3]), plain<T>(grads[0]),
-                                    saved[4], of_bias);
-    };
-    const Gradients to = reads_bf16(state) ? all(at::BFloat16()) : all(float());
+    const State& state = kept<State>(ctx);
+    const Inputs in = inputs_of(saved[0], saved[1], saved[2], saved[3]);
+    const auto grad = grads[0].to(at::kFloat).contiguous();
+    Gradients to{at::empty_like(in.q), at::zeros_like(in.k), at::zeros_like(in.v), {}};
+    if (in.bias.defined() && ctx->needs_input_grad(3))
+      to.bias = at::zeros({state.queries->samples(), state.options.heads, in.bias.size(1)}, in.q.options());
+    for_each_cell(state, in, true, [&](const Cell& cell, Scratch& scratch) {
+      for_each_block(state, cell,
+                     [&](const Block& block) { attend_backward(state, in, grad, cell, block, saved[4], scratch, to); });
+    });
     return {to.q.to(state.dtype), to.k.to(state.dtype), to.v.to(state.dtype),
             to.bias.defined() ? to.bias.sum(0).t() : at::Tensor(), at::Tensor()};
   }

@@ -29,31 +29,13 @@ bool is_for_amx(int64_t m, int64_t n, int64_t k, int parts) {
   return parts < kMostParts && std::min({m, n, k}) >= kLeast && has_amx();
 }
 
-template <class T>
-Strided<T> first_of(Transposed which, MatrixOf<T> a) {
-  return which == Transposed::kFirst ? Strided<T>{a.data, 1, a.stride} : Strided<T>{a.data, a.stride, 1};
-}
-template <class T>
-Strided<T> second_of(Transposed which, MatrixOf<T> b) {
-  return which == Transposed::kSecond ? Strided<T>{b.data, 1, b.stride} : Strided<T>{b.data, b.stride, 1};
-}
-
 }  // namespace
-
-void gemm(Transposed which, int64_t m, int64_t n, int64_t k, float alpha, HalfMatrix a, HalfMatrix b, float beta,
-          float* c, int64_t c_stride, int) {
-  amx_gemm(amx_multiply, 1, m, n, k, alpha, first_of(which, a), second_of(which, b), beta, c, c_stride);
-}
-
-void gemm(Transposed which, int64_t m, int64_t n, int64_t k, float alpha, Matrix a, HalfMatrix b, float beta, float* c,
-          int64_t c_stride, int) {
-  amx_gemm(amx_multiply, 1, m, n, k, alpha, first_of(which, a), second_of(which, b), beta, c, c_stride);
-}
 
 void gemm(Transposed which, int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b, float beta, float* c,
           int64_t c_stride, int parts) {
   if (m == 0 || n == 0) return;
-  const Strided first = first_of(which, a), second = second_of(which, b);
+  const Strided first = which == Transposed::kFirst ? Strided{a.data, 1, a.stride} : Strided{a.data, a.stride, 1};
+  const Strided second = which == Transposed::kSecond ? Strided{b.data, 1, b.stride} : Strided{b.data, b.stride, 1};
   if (is_for_amx(m, n, k, parts))
     return amx_gemm(amx_multiply, parts, m, n, k, alpha, first, second, beta, c, c_stride);
   if (tile_kernels() != nullptr && is_small(which, m, n)) {

@@ -8,13 +8,10 @@
 namespace trainer::nn {
 
 /// A row-major matrix inside a larger one: element (r, c) is data[r * stride + c].
-template <class T>
-struct MatrixOf {
-  const T* data;
+struct Matrix {
+  const float* data;
   int64_t stride;
 };
-using Matrix = MatrixOf<float>;
-using HalfMatrix = MatrixOf<c10::BFloat16>;
 
 enum class Transposed { kNone, kFirst, kSecond };
 
@@ -22,10 +19,5 @@ enum class Transposed { kNone, kFirst, kSecond };
 /// there is AMX, `parts` bf16 numbers may take the place of an fp32 number (Note [Products by AMX]).
 void gemm(Transposed which, int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b, float beta, float* c,
           int64_t c_stride, int parts = kMostParts);
-/// The same with operands in bf16, for CPUs with AMX; fp32 numbers are rounded to one part.
-void gemm(Transposed which, int64_t m, int64_t n, int64_t k, float alpha, HalfMatrix a, HalfMatrix b, float beta,
-          float* c, int64_t c_stride, int parts = 1);
-void gemm(Transposed which, int64_t m, int64_t n, int64_t k, float alpha, Matrix a, HalfMatrix b, float beta, float* c,
-          int64_t c_stride, int parts = 1);
 
 }  // namespace trainer::nn

@@ -121,17 +121,6 @@ TEST_P(Amx, RoundsBf16Once) {
       }
 }
 
-/// As attention multiplies probabilities in fp32 with values in bf16.
-TEST_P(Amx, RoundsAnOperandInFp32ToBf16) {
-  for (const at::Tensor& a : both_orders(at::randn({70, 90})))
-    for (const at::Tensor& b : both_orders(at::randn({90, 45}).to(at::kBFloat16))) {
-      const at::Tensor out = at::full({70, 45}, NAN);
-      amx_gemm(multiply(), 1, 70, 45, 90, 1, strided<float>(a), strided<c10::BFloat16>(b), 0, out.data_ptr<float>(),
-               45);
-      EXPECT_LT(error_of(out, exact(a.to(at::kBFloat16), b)), 1e-4);
-    }
-}
-
 TEST_P(Amx, AddsWithTheFactors) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     const at::Tensor a = at::randn({40, 1100}).to(type), b = at::randn({1100, 35}).to(type);
