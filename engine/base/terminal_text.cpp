@@ -97,6 +97,10 @@ std::string wrapped(std::string_view text, size_t columns, size_t hang) {
   return out;
 }
 
+std::string wrapped_for(int fd, std::string_view text) {
+  return isatty(fd) == 1 ? wrapped(text, terminal_width(fd), 2) : std::string(text);
+}
+
 bool wants_color() {
   const char* const unwanted = std::getenv("NO_COLOR");
   return isatty(STDERR_FILENO) == 1 && (unwanted == nullptr || *unwanted == '\0');

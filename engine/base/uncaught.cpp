@@ -1,7 +1,5 @@
 #include "engine/base/uncaught.h"
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <new>
 #include <system_error>
@@ -56,8 +54,7 @@ Uncaught describe_uncaught(const std::exception& error) {
 int end_uncaught(const std::exception& error, int fd) {
   if (screen::is_lost_output(error)) return kDone;
   const Uncaught ending = describe_uncaught(error);
-  const std::string text = safe_text(ending.text);
-  screen::write(fd, (isatty(fd) == 1 ? wrapped(text, terminal_width(fd), 2) : text) + "\n");
+  screen::write(fd, wrapped_for(fd, safe_text(ending.text)) + "\n");
   return ending.code;
 }
 

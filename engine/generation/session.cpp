@@ -54,8 +54,7 @@ Session::Session(const config::GenerateRequest& request) : request_(request), co
   if (config.data.task != config::Task::kCausalLm && config.data.task != config::Task::kSeq2SeqLm)
     throw ConfigError(
         "{} is a classifier: it doesn't generate text. `trainer eval --data FILE --predictions OUTPUT.jsonl` with the "
-        "run's "
-        "configuration writes its predictions.",
+        "run's configuration writes its predictions.",
         config.model.path);
   options_ = generation_for(config.model.path, request);
   check_count(request, options_);

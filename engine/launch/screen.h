@@ -15,8 +15,8 @@ namespace trainer::launch {
 template <class... Args>
 void say(fmt::format_string<Args...> format, Args&&... args) {
   const std::string text = safe_text(fmt::format(format, std::forward<Args>(args)...));
-  const bool terminal = isatty(STDERR_FILENO) == 1;
-  screen::write(STDERR_FILENO, terminal ? "\r\x1b[K" + wrapped(text, terminal_width(STDERR_FILENO), 2) : text);
+  const std::string over_progress_bar = isatty(STDERR_FILENO) == 1 ? "\r\x1b[K" : "";
+  screen::write(STDERR_FILENO, over_progress_bar + wrapped_for(STDERR_FILENO, text));
 }
 
 /// Leaves what is in the last line, such as a progress bar with the terminal's ^C after it.

@@ -34,13 +34,13 @@ struct Patience {
 /// One attempt of a run: see Note [Attempts].
 struct Attempt {
   Terms terms;
-  int machine = 0;                      // this machine's number in the configuration, as shown to users
+  int machine = 0;  // this machine's number in the configuration, as shown to users
   // Decides whether another one follows, unless the text says why not. If there are several machines, by machine 0.
   std::function<void(Outcome&, const std::string& why_not)> judge;
-  bool shares_folder = true;            // all machines see machine 0's output folder
-  std::string owner;                    // of the output folder (FolderOwner); "" if another machine owns it
-  std::string peer_key{};               // of the connections between this attempt's ranks; "": they have none
-  Replication* replication = nullptr;   // null: checkpoints aren't copied
+  bool shares_folder = true;           // all machines see machine 0's output folder
+  std::string owner;                   // of the output folder (FolderOwner); "" if another machine owns it
+  std::string peer_key{};              // of the connections between this attempt's ranks; "": they have none
+  Replication* replication = nullptr;  // null: checkpoints aren't copied
 };
 
 /// How ranks are started.

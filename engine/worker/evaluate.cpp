@@ -31,9 +31,8 @@ struct EvaluationOutput {
 
 std::string table(const std::string& model, int64_t samples, const evaluation::Result& result,
                   const report::Confusion& confusion) {
-  const std::string title =
-      fmt::format("{} on {}\n", model, counted(samples, "validation sample", "validation samples"));
-  std::string text = isatty(STDOUT_FILENO) == 1 ? wrapped(title, terminal_width(STDOUT_FILENO), 2) : title;
+  std::string text = wrapped_for(
+      STDOUT_FILENO, fmt::format("{} on {}\n", model, counted(samples, "validation sample", "validation samples")));
   for (const Metric& metric : all_metrics())
     if (const auto found = result.values.find(std::string("eval_") + metric.name); found != result.values.end())
       text += fmt::format("  {:<22}{:.6g}\n", metric.name, found->second);

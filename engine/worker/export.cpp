@@ -49,7 +49,6 @@ int export_command(const std::vector<std::string>& args) {
   request.dtype = train::dtype_named(dtype);
   if (!type.empty()) request.gguf = gguf::tensor_type_named(type);
   const train::ExportResult result = train::export_for_others(request);
-  log::open(log::Level::kInfo, "");
   for (const std::string& warning : result.warnings) log::warning("{}", warning);
   Output report(json);
   report.fact("exported", result.what);

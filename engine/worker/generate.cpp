@@ -134,7 +134,6 @@ int converse(generation::Session& session) {
 
 int generate_command(const std::vector<std::string>& args) {
   require(args.size() == 1, "generate takes 1 argument, not {}", args.size());
-  log::open(log::Level::kInfo, "");
   const config::GenerateRequest request = config::generate_request(args[0]);
   generation::Session session(request);
   if (request.has_prompt)

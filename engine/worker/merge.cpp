@@ -93,7 +93,6 @@ void report(const train::CombineRequest& request, const train::CombineResult& re
               counted(result.layers, "layer", "layers"));
   if (result.error) output.line("relative error of the sum of their changes: {:.1e}", *result.error);
   if (!result.whole.empty()) output.line("replaced by an adapter's own values: {}", fmt::join(result.whole, ", "));
-  log::open(log::Level::kInfo, "");
   for (const std::string& warning : result.warnings) log::warning("{}", warning);
   output.fact("combined", parts);
   output.fact("combination", request.how->name);

@@ -14,6 +14,7 @@
 #include "engine/base/beside_program.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/log.h"
 #include "engine/base/metrics.h"
 #include "engine/base/process_end.h"
 #include "engine/base/screen.h"
@@ -46,6 +47,7 @@ constexpr std::pair<std::string_view, WorkerCommand> kCommands[] = {
 
 int run_command(int argc, char** argv) {
   receive_signals_on_own_thread();
+  log::open(log::Level::kInfo, "");  // a rank opens its own once it knows its number
   const std::string command = argc > 1 ? argv[1] : "";
   for (const auto& [name, run] : kCommands)
     if (command == name) return run({argv + 2, argv + argc});

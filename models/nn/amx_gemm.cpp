@@ -20,7 +20,7 @@ using c10::BFloat16;
 // the first, or nearly so.
 constexpr int64_t kRows = 512, kColumns = 2048;
 int64_t terms_of_block(int parts) {
-  return parts == 3 ? 256 : parts == 2 ? 384 : 1024;
+  return parts == kMostParts ? 256 : parts == 2 ? 384 : 1024;
 }
 
 /// How many parts of `of_part` hold `size`.
@@ -164,7 +164,7 @@ int amx_parts() {
     case at::Float32MatmulPrecision::HIGH:
       return 2;
     default:
-      return 3;
+      return kMostParts;
   }
 }
 

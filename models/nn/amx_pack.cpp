@@ -2,28 +2,16 @@
 
 #include <array>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-
-#define TRAINER_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma")))
-#define TRAINER_AVX512_INLINE TRAINER_AVX512 __attribute__((always_inline)) static inline
-#include "models/nn/transpose_avx512.h"
-#endif
+#include "models/nn/avx512.h"
 
 namespace trainer::nn {
 
 #if defined(__x86_64__)
 namespace {
 
-constexpr int64_t kLanes = 16;  // of 32 bits
-
 struct alignas(64) Square {
   float rows[kLanes][kLanes];
 };
-
-TRAINER_AVX512_INLINE __mmask16 first_lanes(int64_t count) {
-  return static_cast<__mmask16>(count >= kLanes ? 0xFFFF : (1 << count) - 1);
-}
 
 /// to[c, r] = from[r, c], 16 x 16; the rows of `from` are `stride` bytes apart.
 TRAINER_AVX512 void transpose(const void* from, int64_t stride, float* to) {
@@ -195,7 +183,7 @@ void amx_pack(const AmxBlock<c10::BFloat16>& block, Side side, int, char* to) {
 }
 
 bool has_amx_pack() {
-  return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  return has_avx512();
 }
 #else
 void amx_pack(const AmxBlock<float>&, Side, int, char*) {}

@@ -6,7 +6,6 @@
 #include "models/nn/product_parts.h"
 
 namespace trainer::nn {
-
 namespace {
 
 /// oneDNN compiles a kernel for each new shape, which takes time and memory. Blocks of texts, whose rows have few

@@ -1,22 +1,11 @@
 #include "models/nn/amx_kernels.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-
-#define TRAINER_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma")))
-#define TRAINER_AVX512_INLINE TRAINER_AVX512 __attribute__((always_inline)) static inline
-#endif
+#include "models/nn/avx512.h"
 
 namespace trainer::nn {
 
 #if defined(__x86_64__)
 namespace {
-
-constexpr int64_t kLanes = 16;
-
-TRAINER_AVX512_INLINE __mmask16 first_lanes(int64_t count) {
-  return static_cast<__mmask16>(count >= kLanes ? 0xFFFF : (1 << count) - 1);
-}
 
 TRAINER_AVX512_INLINE __m512 load(__mmask16 lanes, const float* from) {
   return _mm512_maskz_loadu_ps(lanes, from);

@@ -1,13 +1,13 @@
 #include "models/nn/cpu_products.h"
 
+#include <cstdlib>
+#include <string_view>
+
 #include <ATen/ExpandUtils.h>
 #include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
 #include <torch/library.h>
-
-#include <cstdlib>
-#include <string_view>
 
 #include "models/nn/amx_products.h"
 #include "models/nn/fp32_products.h"

@@ -19,7 +19,7 @@ import launch_lines
 import model_lines
 import preference_lines
 import tokenizer_lines
-from case import DONE, Shared, run, runnable
+from case import DONE, Case, Shared, expand, run
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/troubleshooting.md"
 MARK = "<!-- Below: written by tests/bad_inputs/troubleshooting.py; don't edit. -->\n"
@@ -140,7 +140,7 @@ def remedy(line):
 
 def refused_cases(module):
     """The refused cases, in the order of the catalog's lines."""
-    cases = [case for case in runnable(module.LINES) if case.code not in (DONE, STOPPED)]
+    cases = [case for case in expand(module.LINES) if isinstance(case, Case) and case.code not in (DONE, STOPPED)]
     return sorted(cases, key=lambda case: case.line)  # cases of a line keep their order
 
 
