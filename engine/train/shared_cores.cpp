@@ -1,14 +1,32 @@
 #include "engine/train/shared_cores.h"
 
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 namespace trainer::train {
 
-double seconds_waited_for_core() {
+namespace {
+
+double seconds_waited(const std::filesystem::path& thread) {
   constexpr double kNanosecond = 1e-9;
-  std::ifstream file("/proc/thread-self/schedstat");
+  std::ifstream file(thread / "schedstat");
   double ran = 0, waited = 0;
   return file >> ran >> waited ? waited * kNanosecond : 0;
+}
+
+}  // namespace
+
+double seconds_waited_for_core() {
+  return seconds_waited("/proc/thread-self");
+}
+
+double seconds_all_waited_for_core() {
+  double seconds = 0;
+  std::error_code none;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", none))
+    seconds += seconds_waited(thread.path());
+  return seconds;
 }
 
 double SharedCores::see(double seconds, double waited) {

@@ -9,6 +9,8 @@ namespace trainer::train {
 /// Seconds that the calling thread has been ready to run but waited for a core, as the kernel counts them
 /// (/proc/thread-self/schedstat); 0 where it doesn't.
 double seconds_waited_for_core();
+/// The same for all threads of this process together.
+double seconds_all_waited_for_core();
 
 /// Looks at the part of each update that the computing thread waits for a core. Time that it waits for data, a device
 /// or other ranks isn't part of it, so a core that is merely idle is never taken for a busy one.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include <ATen/Parallel.h>
 #include <fmt/ranges.h>
 
 #include "engine/base/errors.h"
@@ -31,6 +32,7 @@
 #include "engine/train/save_model.h"
 #include "engine/train/start.h"
 #include "engine/train/stop_request.h"
+#include "models/nn/cpu_products.h"
 #include "models/nn/device/attention_choice.h"
 
 namespace trainer::train {
@@ -48,6 +50,13 @@ int64_t planned_bytes(const config::Plan& plan, const data::Datasets& datasets) 
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// See Note [Fair threads].
+bool can_change_threads(const config::Config& config, const at::Device& device) {
+  const config::MixedPrecision mixed = config.mixed_precision;
+  return device.is_cpu() && mixed != config::MixedPrecision::kFp16 &&
+         nn::products_ignore_threads(mixed == config::MixedPrecision::kNo ? at::kFloat : at::kBFloat16);
 }
 
 }  // namespace
@@ -82,6 +91,8 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
   total_steps_ =
       t.max_steps > 0 ? t.max_steps : progress_.step + batches_->updates().left(progress_.consumed, t.num_train_epochs);
   schedule_.emplace(t.lr_scheduler_type, t.learning_rate, t.warmup_steps, total_steps_, t.lr_scheduler_kwargs);
+  if (can_change_threads(config_, model_->comm().device()))
+    fair_threads_.emplace(at::get_num_threads(), seconds_all_waited_for_core);
   if (config_.training.check_first_steps) first_steps_.emplace(*model_);
   if (is_rank_zero())
     reporter_.emplace(config_.logging, config_.output_dir, progress_.step, total_steps_, std::move(published.line));
@@ -299,6 +310,7 @@ Trainer::StepResult Trainer::train_step() {
   if (outcome == StepOutcome::kRollBack) divergence_.roll_back(*model_, *optimizer_);
   report_(step + 1, "logging and reading the next batch");
   report_shared_cores(seconds_since(start), seconds_waited_for_core() - waited_before);
+  use_fair_threads();
   return {outcome, loss, grad_norm, learning_rate, batch.tokens, batch.efficiency, batch.digest, data_seconds, agreed};
 }
 
@@ -352,6 +364,17 @@ void Trainer::report_shared_cores(double seconds, double waited) {
       "rank 0 waited for a CPU for {:.0f} % of the last {} updates: other processes use its cores, or this machine's "
       "ranks have more threads than it has cores: {}give the run cores of its own",
       100 * part, SharedCores::kWindow, fewer);
+}
+
+void Trainer::use_fair_threads() {
+  if (!fair_threads_) return;
+  const std::chrono::duration<double> now = Clock::now().time_since_epoch();
+  const int before = at::get_num_threads(), threads = fair_threads_->after_update(now.count());
+  if (threads == before) return;
+  at::set_num_threads(threads);
+  if (std::exchange(has_used_fewer_threads_, true)) return;
+  log::info("update {}: other processes use this machine's cores, so {} of {} threads compute; now and then all do",
+            progress_.step, threads, before);
 }
 
 void Trainer::make_update(bool good, double learning_rate) {

@@ -21,6 +21,7 @@
 #include "engine/train/build.h"
 #include "engine/train/divergence.h"
 #include "engine/train/early_stopping.h"
+#include "engine/train/fair_threads.h"
 #include "engine/train/first_steps.h"
 #include "engine/train/histograms.h"
 #include "engine/train/log_window.h"
@@ -97,6 +98,8 @@ class Trainer {
   void report_stragglers(const std::vector<double>& seconds);
   /// Rank 0: warns once if other threads use its cores. The update took `seconds`, and waited for a core for `waited`.
   void report_shared_cores(double seconds, double waited);
+  /// Computes with fewer threads while other processes use the cores (Note [Fair threads]).
+  void use_fair_threads();
   /// Called once the update's loss and gradients are known. Errors: NumericError when they diverge and the run stops.
   StepOutcome outcome_of_update(double loss, double grad_norm, const UpdateBatch& batch);
   [[noreturn]] void throw_diverged(double loss, double grad_norm, const UpdateBatch& batch) const;
@@ -146,6 +149,8 @@ class Trainer {
   int64_t evaluated_ = -1;  // the step of the last evaluation
   Stragglers stragglers_;
   SharedCores shared_cores_;
+  std::optional<FairThreads> fair_threads_;  // where no bit depends on it
+  bool has_used_fewer_threads_ = false;
   dist::WorkClock work_;
   checkpoint::Progress progress_;
   std::optional<BatchesAhead> batches_;

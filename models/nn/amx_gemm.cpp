@@ -98,8 +98,18 @@ struct Block {
   C* c;
   int64_t c_stride;
 
-  /// c = alpha * a b + beta * c for kAmxWidth columns.
-  void multiply_columns(int64_t column) const {
+  /// Of the columns of `b` from number `column` on.
+  AmxAhead ahead_of(int64_t column) const {
+    if (column >= n) return {};
+    const int64_t width = std::min(kAmxWidth, n - column);
+    const bool along_terms = b.rows == 1;
+    constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+    return {b.at(0, column).data, along_terms ? width : rows.terms, (along_terms ? b.columns : b.rows) * kSize,
+            (along_terms ? rows.terms : width) * kSize, tiles_for(rows.lines, kAmxWidth) * rows.steps()};
+  }
+
+  /// c = alpha * a b + beta * c for kAmxWidth columns. Those from `next` on are the thread's next ones.
+  void multiply_columns(int64_t column, int64_t next) const {
     const int64_t width = std::min(kAmxWidth, n - column), groups = tiles_for(width, kAmxLines);
     const Packed<T> columns{.from = {b.at(0, column).data, b.columns, b.rows},
                             .side = Side::kB,
@@ -109,6 +119,7 @@ struct Block {
                             .tiles = scratch().tiles(Side::kB, groups * rows.steps() * rows.parts)};
     for (int64_t group = 0; group < groups; ++group) columns.pack(group * kAmxLines);
     alignas(64) float sums[kAmxWidth * kAmxWidth];
+    AmxAhead ahead = ahead_of(next);
     for (int64_t row = 0; row < rows.lines; row += kAmxWidth) {
       const int64_t height = std::min(kAmxWidth, rows.lines - row);
       multiply({.a = rows.at(row),
@@ -116,7 +127,8 @@ struct Block {
                 .rows = tiles_for(height, kAmxLines),
                 .columns = groups,
                 .steps = rows.steps(),
-                .parts = rows.parts},
+                .parts = rows.parts,
+                .ahead = &ahead},
                sums);
       amx_store(sums, kAmxWidth, height, width, alpha, beta, c + row * c_stride + column, c_stride);
     }
@@ -134,8 +146,11 @@ struct Block {
     parallel_for(0, threads, 1, [&](int64_t, int64_t) {
       const DenormalsAreZero setting;
       const AmxTilesInUse in_use;
-      for (int64_t column = next.fetch_add(kAmxWidth); column < n; column = next.fetch_add(kAmxWidth))
-        multiply_columns(column);
+      for (int64_t column = next.fetch_add(kAmxWidth); column < n;) {
+        const int64_t following = next.fetch_add(kAmxWidth);
+        multiply_columns(column, following);
+        column = following;
+      }
     });
   }
 };

@@ -28,12 +28,41 @@ enum class Side { kA, kB };
 void amx_pack(const AmxBlock<float>& block, Side side, int parts, char* to);
 void amx_pack(const AmxBlock<c10::BFloat16>& block, Side side, int parts, char* to);
 
+/// Memory that products bring into the second cache for a later one, some lines at each step: weights come from memory,
+/// and packing would wait for them.
+class AmxAhead {
+ public:
+  AmxAhead() = default;  // nothing
+  /// `runs` runs of `bytes` bytes, which begin `stride` bytes apart, in `steps` steps.
+  AmxAhead(const void* data, int64_t runs, int64_t stride, int64_t bytes, int64_t steps)
+      : run_(static_cast<const char*>(data)),
+        stride_(stride),
+        lines_((bytes + kLineBytes - 1) / kLineBytes),
+        left_(runs * lines_),
+        per_step_((left_ + steps - 1) / steps) {}
+
+  void step() {
+    for (int64_t i = 0; i < per_step_ && left_ > 0; ++i, --left_) {
+      __builtin_prefetch(run_ + line_ * kLineBytes, /*rw=*/0, /*locality=*/2);
+      if (++line_ < lines_) continue;
+      line_ = 0;
+      run_ += stride_;
+    }
+  }
+
+ private:
+  static constexpr int64_t kLineBytes = 64;
+  const char* run_ = nullptr;
+  int64_t stride_ = 0, lines_ = 0, left_ = 0, per_step_ = 0, line_ = 0;
+};
+
 /// Rows and columns of tiles, each of `steps * parts` tiles: those of a step after each other, and the steps.
 struct AmxTiles {
   const char *a, *b;
   int64_t rows, columns;  // 1 or 2, in tiles
   int64_t steps;
   int parts;
+  AmxAhead* ahead;
 };
 inline constexpr int64_t kAmxWidth = 2 * kAmxLines;  // of two tiles
 

@@ -71,8 +71,10 @@ TRAINER_AMX void multiply(const AmxTiles& tiles, float* sums) {
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
-  for (int64_t step = 0; step < tiles.steps; ++step, a += parts * kAmxTileBytes, b += parts * kAmxTileBytes)
+  for (int64_t step = 0; step < tiles.steps; ++step, a += parts * kAmxTileBytes, b += parts * kAmxTileBytes) {
     add_part_products<parts, rows, columns>(a, b, bytes);
+    tiles.ahead->step();
+  }
   _tile_stored(0, sums, kSumsStride);
   if constexpr (columns == 2) _tile_stored(1, sums + kLanes, kSumsStride);
   if constexpr (rows == 2) _tile_stored(2, sums + kLanes * kAmxWidth, kSumsStride);

@@ -15,14 +15,19 @@ bool is_for_onednn(const at::Tensor& a) {
   return a.scalar_type() == at::kBFloat16 && a.stride(1) == 1 && a.size(0) % kUnit == 0 && a.size(0) >= kLeastRows;
 }
 
+/// With fewer rows, columns or terms, packing costs more than the product, of fp32 the more, the more parts it has.
+int64_t least_size(at::ScalarType type) {
+  constexpr int64_t kOfParts[] = {32, 64, 128};
+  return kOfParts[type == at::kFloat ? amx_parts() - 1 : 0];
+}
+
 }  // namespace
 
 bool has_amx_product(const at::Tensor& a, const at::Tensor& b) {
   static const bool has = has_amx();
-  // With less, packing costs more than the product.
-  constexpr int64_t kLeast = 32;
-  return has && (a.scalar_type() == at::kFloat || a.scalar_type() == at::kBFloat16) &&
-         std::min({a.size(0), a.size(1), b.size(1)}) >= kLeast && !is_for_onednn(a);
+  const at::ScalarType type = a.scalar_type();
+  return has && (type == at::kFloat || type == at::kBFloat16) &&
+         std::min({a.size(0), a.size(1), b.size(1)}) >= least_size(type) && !is_for_onednn(a);
 }
 
 void amx_product(const at::Tensor& given_a, const at::Tensor& given_b, const at::Tensor& added, float beta, float alpha,

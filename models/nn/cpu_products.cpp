@@ -9,6 +9,7 @@
 #include <ATen/ops/mm_cpu_dispatch.h>
 #include <torch/library.h>
 
+#include "models/nn/amx_kernels.h"
 #include "models/nn/amx_products.h"
 #include "models/nn/fp32_products.h"
 #include "models/nn/half_products.h"
@@ -20,15 +21,17 @@ namespace {
 using Product = void(const at::Tensor& a, const at::Tensor& b, const at::Tensor& added, float beta, float alpha,
                      const at::Tensor& out);
 
-bool find_leaves_all_to_mkl() {
-  const char* const blas = std::getenv("TRAINER_BLAS");
-  return blas != nullptr && std::string_view(blas) == "mkl";
+bool leaves_all_to_mkl() {
+  static const bool leaves = [] {
+    const char* const blas = std::getenv("TRAINER_BLAS");
+    return blas != nullptr && std::string_view(blas) == "mkl";
+  }();
+  return leaves;
 }
 
 /// Null where libtorch's own is used. That includes operands that don't fit together, about which it has the messages.
 Product* product_for(const at::Tensor& a, const at::Tensor& b) {
-  static const bool leaves_all_to_mkl = find_leaves_all_to_mkl();
-  if (leaves_all_to_mkl) return nullptr;
+  if (leaves_all_to_mkl()) return nullptr;
   if (a.dim() != 2 || b.dim() != 2 || a.size(1) != b.size(0) || a.scalar_type() != b.scalar_type()) return nullptr;
   if (has_amx_product(a, b)) return amx_product;
   return has_half_product(a, b) ? half_product : has_fp32_product(a, b) ? fp32_product : nullptr;
@@ -89,6 +92,10 @@ torch::Library* replaced_operators() {
 }
 
 }  // namespace
+
+bool products_ignore_threads(at::ScalarType type) {
+  return !leaves_all_to_mkl() && has_fp32_products() && (type == at::kFloat || (type == at::kBFloat16 && has_amx()));
+}
 
 void use_cpu_products() {
   // Never destroyed: that would take the operators away.

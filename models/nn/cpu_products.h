@@ -1,6 +1,8 @@
 // The matrix products of this CPU.
 #pragma once
 
+#include <c10/core/ScalarType.h>
+
 namespace trainer::nn {
 
 // Note [CPU products]
@@ -11,5 +13,9 @@ namespace trainer::nn {
 
 /// Replaces libtorch's mm and addmm. Called before the first product; later calls do nothing.
 void use_cpu_products();
+
+/// Whether each element of a product of this dtype is the same sum with any number of threads, where gradients are
+/// computed. MKL doesn't promise it.
+bool products_ignore_threads(at::ScalarType type);
 
 }  // namespace trainer::nn

@@ -1,15 +1,18 @@
 #include "models/nn/fp32_products.h"
 
+#include <ATen/core/grad_mode.h>
+
+#include "models/nn/amx_kernels.h"
 #include "models/nn/product_parts.h"
 #include "models/nn/tiled_gemm.h"
 
 namespace trainer::nn {
 namespace {
 
-/// Whether MKL isn't made for this CPU.
+/// Whether MKL isn't made for this CPU, or what AMX leaves to it is small.
 bool find_is_slow() {
 #if defined(__x86_64__)
-  return __builtin_cpu_is("amd") && tile_kernels() != nullptr;
+  return (__builtin_cpu_is("amd") || has_amx()) && tile_kernels() != nullptr;
 #else
   return false;
 #endif
@@ -17,11 +20,17 @@ bool find_is_slow() {
 
 }  // namespace
 
-bool has_fp32_product(const at::Tensor& a, const at::Tensor& b) {
+bool has_fp32_products() {
   static const bool is_slow = find_is_slow();
-  // With fewer rows, reading a transposed b costs more than the product.
+  return is_slow;
+}
+
+bool has_fp32_product(const at::Tensor& a, const at::Tensor& b) {
+  // With fewer rows, as in generation, MKL is faster with a transposed b. Training needs what doesn't depend on
+  // threads.
   constexpr int64_t kLeastRows = 4;
-  return is_slow && a.scalar_type() == at::kFloat && (a.size(0) >= kLeastRows || b.stride(1) == 1);
+  return has_fp32_products() && a.scalar_type() == at::kFloat &&
+         (a.size(0) >= kLeastRows || b.stride(1) == 1 || at::GradMode::is_enabled());
 }
 
 void fp32_product(const at::Tensor& given_a, const at::Tensor& given_b, const at::Tensor& added, float beta,

@@ -9,6 +9,8 @@ namespace trainer::nn {
 // libtorch's BLAS is MKL. On AMD's CPUs it uses AVX2, whatever they have, and products with few rows, columns or terms
 // take several times as long as they need. Ours take its place there (Note [Products by tiles]).
 
+/// Whether this CPU has them.
+bool has_fp32_products();
 /// Whether fp32_product() is faster than libtorch for a [m, k] and b [k, n], both of one dtype.
 bool has_fp32_product(const at::Tensor& a, const at::Tensor& b);
 

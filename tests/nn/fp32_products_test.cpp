@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/full_like.h>
@@ -55,6 +56,24 @@ TEST_P(Fp32Products, AreRightForAnyStrides) {
   at::Tensor out = at::randn({a_.size(0), b_.size(1)});
   at::mm_out(out, a_, b_);
   expect_near(out, exact());
+}
+
+/// A run changes its number of threads on the way where this is promised (Note [Fair threads]).
+TEST_P(Fp32Products, ThreadsChangeNoBitWhereThatIsPromised) {
+  const int before = at::get_num_threads();
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    if (!products_ignore_threads(type)) continue;
+    for (const at::Tensor& a : {a_.to(type), a_.to(type).t().contiguous().t()})
+      for (const at::Tensor& b : {b_.to(type), b_.to(type).t().contiguous().t()}) {
+        at::set_num_threads(1);
+        const at::Tensor alone = at::mm(a, b);
+        for (const int threads : {2, 3}) {
+          at::set_num_threads(threads);
+          EXPECT_TRUE(at::mm(a, b).equal(alone)) << type << ' ' << threads << " threads";
+        }
+      }
+  }
+  at::set_num_threads(before);
 }
 
 TEST_P(Fp32Products, AreAddedWithTheirFactors) {

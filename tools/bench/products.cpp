@@ -1,6 +1,8 @@
 // GFLOP/s of matrix products on this CPU: libtorch's, by tiles, and by AMX with the parts of each precision, in turns.
 //
 //   products [THREADS] [M N K]...
+//
+// With COLD_MB=200, each product takes another one of so many megabytes of matrices b, as weights come from memory.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -47,21 +49,31 @@ std::vector<Program> programs(at::ScalarType type) {
   return all;
 }
 
+/// b and copies of it, of as many bytes as COLD_MB says.
+std::vector<at::Tensor> copies_of(const at::Tensor& b) {
+  const char* const megabytes = std::getenv("COLD_MB");
+  std::vector<at::Tensor> all{b};
+  while (megabytes != nullptr && all.size() * b.nbytes() < static_cast<size_t>(std::atoll(megabytes)) << 20)
+    all.push_back(b.clone());
+  return all;
+}
+
 void measure(int64_t m, int64_t n, int64_t k, at::ScalarType type) {
   for (const auto& [form, a, b] : {std::tuple{"x W^T", at::randn({m, k}), at::randn({n, k}).t()},
                                    std::tuple{"x W", at::randn({m, k}), at::randn({k, n})},
                                    std::tuple{"x^T y", at::randn({k, m}).t(), at::randn({k, n})}}) {
-    const at::Tensor first = a.to(type), second = b.to(type);
+    const at::Tensor first = a.to(type);
+    const std::vector<at::Tensor> seconds = copies_of(b.to(type));
     at::Tensor out = at::empty({m, n}, first.options());
     const double operations = 2.0 * static_cast<double>(m * n * k);
-    const int times = std::max(1, static_cast<int>(1e9 / operations));
+    const size_t times = std::max(seconds.size(), static_cast<size_t>(1e9 / operations));
     std::vector<Program> all = programs(type);
     for (int turn = 0; turn < kTurns; ++turn)
       for (Program& program : all) {
         const auto start = std::chrono::steady_clock::now();
-        for (int i = 0; i < times; ++i) program.multiply(first, second, out);
+        for (size_t i = 0; i < times; ++i) program.multiply(first, seconds[i % seconds.size()], out);
         const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-        program.best = std::min(program.best, time.count() / times);
+        program.best = std::min(program.best, time.count() / static_cast<double>(times));
       }
     fmt::print("{:9} {:5} {:5} {:5}  {:6}", at::toString(type), m, n, k, form);
     for (const Program& program : all) fmt::print("  {} {:5.0f}", program.name, operations / program.best / 1e9);
