@@ -325,6 +325,20 @@ TEST_F(Wizard, GoingBackDiscardsLaterAnswers) {
                                  {"What is the rank of this machine?", {"<"}},
                                  {"Do you want to run your training on CPU only", {"yes"}}});
   const std::string text = run(answers);
+TEST_F(Wizard, NumbersAreShownAsTheyAreTyped) {
+  const Answers::Given given{{"Which model?", {"m", "m"}}, {"Which file holds", {"a.csv", "a.csv"}}};
+  Answers defaults(given);
+  const std::string text = run(defaults);
+  EXPECT_EQ(defaults.last("Which learning rate?").current, "5e-05");
+  EXPECT_NE(text.find("learning_rate: 5.0e-05\n"), std::string::npos) << "a number for every YAML reader:\n" << text;
+  EXPECT_EQ(resolve(text).config.training.learning_rate, 5e-5);
+  for (const auto& [typed, written] : {std::pair{"5e-05", "5.0e-05"}, {"1e-4", "0.0001"}, {"3E-7", "3.0e-07"}}) {
+    Answers answers(Answers::Given{{"Which learning rate?", {typed}}});
+    EXPECT_NE(run(answers).find(fmt::format("learning_rate: {}\n", written)), std::string::npos) << typed;
+    EXPECT_EQ(answers.count("Which learning rate?"), 1) << typed;
+  }
+}
+
   EXPECT_NE(text.find("distributed_type: 'NO'\n"), std::string::npos) << text;
   EXPECT_NE(text.find("debug: false\n"), std::string::npos) << text;
   EXPECT_NE(text.find("num_machines: 1\n"), std::string::npos) << text;
