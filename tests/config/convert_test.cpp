@@ -272,6 +272,7 @@ TEST_F(Convert, PairsOfLlamaFactory) {
   EXPECT_NE(failure(read("pref_loss: simpo\n")).find("pref_loss: simpo is not supported"), std::string::npos);
 }
 
+  EXPECT_EQ(rest(read("dataset: orca\n")), "|") << "its column has the name that is read";
 TEST_F(Convert, RefusesOtherFiles) {
   EXPECT_NE(failure("distributed_type: FSDP\nnum_processes: 2\n").find("none of the files"), std::string::npos);
   EXPECT_NE(failure("- a\n- b\n").find("key: value"), std::string::npos);
