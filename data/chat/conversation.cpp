@@ -182,12 +182,8 @@ Json turns_in(const Record& record, const std::string& name, config::Dialogue fo
 
 Json question_of(const Record& record, const config::DataConfig& config) {
   const bool alpaca = config.dialogue == config::Dialogue::kAlpaca;
-  Json turns = Json::array();
-  const std::string* const system = record.find("system");
-  if (system != nullptr && !trimmed(*system).empty()) turns.push_back(turn_of("system", *system));
-  turns.push_back(
-      turn_of("user", alpaca ? alpaca_question(record) : Template(config.source, "data.source").render(record)));
-  return turns;
+  return Json::array(
+      {turn_of("user", alpaca ? alpaca_question(record) : Template(config.source, "data.source").render(record))});
 }
 
 Json reply_of(std::string text) {
@@ -196,9 +192,11 @@ Json reply_of(std::string text) {
 
 Conversation with_system_and_tools(Json turns, const Record& record, const config::DataConfig& config) {
   Conversation out{std::move(turns), tools_of(record)};
-  const bool system =
+  const std::string* const own = record.find("system");
+  const std::string& system = own != nullptr && !trimmed(*own).empty() ? *own : config.system;
+  const bool has_one =
       std::any_of(out.turns.begin(), out.turns.end(), [](const Json& turn) { return turn["role"] == "system"; });
-  if (!system && !config.system.empty()) out.turns.insert(out.turns.begin(), turn_of("system", config.system));
+  if (!has_one && !system.empty()) out.turns.insert(out.turns.begin(), turn_of("system", system));
   return out;
 }
 

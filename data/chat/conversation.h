@@ -13,7 +13,7 @@ struct Conversation {
   nlohmann::ordered_json tools;  // a list of objects; null when the record has none
 };
 
-/// The dialogue of a record, including its column `tools`. Without a system message, `config.system` is put in front.
+/// The dialogue of a record, including its columns `system` and `tools`: with_system_and_tools().
 /// Errors: InputError with file and line for a record without such a dialogue.
 Conversation conversation_of(const Record& record, const config::DataConfig& config);
 
@@ -24,14 +24,14 @@ const char* usual_turns(config::Dialogue format);
 /// a list `messages`, as OpenAI's files have it. Errors: InputError with file and line.
 nlohmann::ordered_json turns_in(const Record& record, const std::string& name, config::Dialogue format);
 
-/// The question of a record of the format alpaca or prompt, as a turn of the user after one of the system, if the
-/// record has the column `system`.
+/// The question of a record of the format alpaca or prompt, as a turn of the user.
 nlohmann::ordered_json question_of(const Record& record, const config::DataConfig& config);
 
 /// The turns of a reply: one of the assistant.
 nlohmann::ordered_json reply_of(std::string text);
 
-/// These turns with the record's column `tools` and, unless they have a system message, `config.system`.
+/// These turns with the record's column `tools` and, unless they have a system message, the one in its column `system`,
+/// or else `config.system`.
 Conversation with_system_and_tools(nlohmann::ordered_json turns, const Record& record,
                                    const config::DataConfig& config);
 

@@ -229,7 +229,8 @@ void try_out(const std::string& file, int64_t updates) {
                                                            {"logging.report_to", "none"},
                                                            {"logging.metrics_port", "0"}};
   for (const auto& [path, value] : overrides) sources.overrides.push_back({path, value, "the trial"});
-  if (launch::run(config::resolve_plan(sources), worker_path()) != kDone) {
+  const config::Plan plan = config::resolve_plan(sources);
+  if (launch::run(plan, worker_path(), {}, {}, {"rank"}, {}, launch::Output::kTemporary) != kDone) {
     fmt::print("\nThe trial failed.\n");
     return;
   }

@@ -104,7 +104,7 @@ int evaluate(const PlanFlags& flags, const EvalFlags& wanted) {
   prepare_path();
   const int code = launch::run(
       plan, worker_path(), {.join = flags.join_timeout(), .last_call = flags.last_call()},
-      [&plan] { return run_prepare(plan); }, rank_words(model, wanted, start), places);
+      [&plan] { return run_prepare(plan); }, rank_words(model, wanted, start), places, launch::Output::kTemporary);
   if (code == kInternalFailure) output.keep();  // the message asks for its logs
   return code;
 }

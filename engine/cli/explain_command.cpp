@@ -57,7 +57,7 @@ int run_explain(const Arguments& arguments) {
     if (!looks_like_file(word)) throw ConfigError("'{}' is neither an option nor a file{}", word, nearest_option(word));
   }
   if (options.empty()) {
-    fmt::print("{}", config::resolved_text(flags.resolve()));
+    fmt::print("{}", config::explained_text(flags.resolve()));
     const std::vector<std::string> variables = config::vendor_variables();
     if (!variables.empty())
       fmt::print("# Passed to the ranks from the environment: {}\n",

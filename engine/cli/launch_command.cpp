@@ -13,6 +13,7 @@
 #include "engine/cli/worker_child.h"
 #include "engine/config/machine/environment.h"
 #include "engine/config/machine/started_rank.h"
+#include "engine/config/tables.h"
 #include "engine/launch/farewell.h"
 #include "engine/launch/local_peers.h"
 #include "engine/launch/run.h"
@@ -71,9 +72,14 @@ void check_start(const config::Plan& plan, const std::optional<config::StartedRa
 std::string next_steps(const config::Config& config) {
   const std::string folder = std::filesystem::proximate(config.output_dir).string();
   const bool generates = config.data.task == config::Task::kCausalLm || config.data.task == config::Task::kSeq2SeqLm;
-  const char* const chat = config.data.dialogue == config::Dialogue::kNone ? "" : "--chat ";
+  const bool dialogue = config.data.dialogue != config::Dialogue::kNone;
+  const bool answers = !config.dpo && (dialogue || !config.data.target.empty());
+  const bool only_loss = config.evaluation.metrics == std::vector<std::string>{"loss"};
+  const char* const chat = dialogue ? "--chat " : "";
   std::string text = generates ? fmt::format("try it:   trainer generate {} {}--prompt 'TEXT'\n", folder, chat)
                                : "measure:  trainer eval with the same arguments, and --data FILE\n";
+  if (generates && answers && only_loss && config::validates(config))  // others generate every answer: no default
+    text += "measure:  trainer eval with the same arguments, and --metrics rougeL exact_match\n";
   std::error_code ignored;
   const auto page = std::filesystem::path(folder) / "report.html";
   if (std::filesystem::exists(page, ignored)) text += fmt::format("curves:   {}\n", page.string());

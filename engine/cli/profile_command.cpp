@@ -102,7 +102,8 @@ int run_profile(const Arguments& arguments) {
   if (wanted.json) words.emplace_back("--json");
   prepare_path();
   const int code = launch::run(
-      plan, worker_path(), {.join = flags.join_timeout()}, [&plan] { return run_prepare(plan); }, words, places);
+      plan, worker_path(), {.join = flags.join_timeout()}, [&plan] { return run_prepare(plan); }, words, places,
+      launch::Output::kTemporary);
   if (code == kInternalFailure) output.keep();  // the message asks for its logs
   return code;
 }

@@ -58,7 +58,7 @@ int run_selftest(const Arguments& arguments) {
   plan.config.training.ddp_backend = backend;
   TemporaryFolder output("trainer-selftest");
   plan.config.output_dir = output.path();
-  const int code = launch::run(plan, worker_path(), {}, {}, words);
+  const int code = launch::run(plan, worker_path(), {}, {}, words, {}, launch::Output::kTemporary);
   if (code == kInternalFailure) output.keep();  // the message asks for its logs
   return code;
 }

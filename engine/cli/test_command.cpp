@@ -81,7 +81,8 @@ int test_plan(const PlanFlags& flags, bool json) {
   TemporaryFolder output("trainer-test");
   const launch::Patience patience{.join = flags.join_timeout(), .last_call = flags.last_call()};
   const int code = launch::run(bare(configured, output.path()), worker_path(), patience, {},
-                               {"selftest", json ? "configuration-silently" : "configuration", "0", "0", ""}, places);
+                               {"selftest", json ? "configuration-silently" : "configuration", "0", "0", ""}, places,
+                               launch::Output::kTemporary);
   if (code == kInternalFailure) output.keep();  // the message asks for its logs
   report_result(configured, code, json);
   return code;

@@ -114,7 +114,7 @@ class Field {
     entry.path = entry.hub_dataset = true;
     return std::move(*this);
   }
-  /// Accelerate omits it from its files if it has the default.
+  /// Its default isn't written into files: Accelerate leaves it out, or writing it would contradict another option.
   Field&& omitted() && { return set(entry.omitted, true); }
   /// Accepted and checked, but never has an effect.
   Field&& no_effect(std::string reason) && { return set(entry.no_effect, std::move(reason)); }

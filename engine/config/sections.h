@@ -279,6 +279,7 @@ struct DpoConfig {
   PreferenceLoss loss_type = PreferenceLoss::kSigmoid;
   double beta = 0.1;
   double label_smoothing = 0;
+  double rpo_alpha = 0;  // 0: no such term
 };
 
 /// `training.lr_scheduler_kwargs`: parameters of a schedule in addition to warmup_steps.

@@ -138,7 +138,7 @@ std::string closing_block(const Outcome& outcome, const Kept& kept, const std::s
     block += lines[i] + "\n";
   }
   if (is_bug) block += "  this is a bug in trainer; please report it with " + output_dir + "/logs\n";
-  return block + kept_line(outcome.code, kept, output_dir) + "\n";
+  return kept.temporary ? block : block + kept_line(outcome.code, kept, output_dir) + "\n";
 }
 
 void write_outcome(const Outcome& outcome, const Kept& kept, const fs::path& output_dir) {

@@ -44,11 +44,13 @@ namespace {
 constexpr std::chrono::milliseconds kBetweenHeirs{300};
 
 /// Reports the outcome; the leader also to files and servers. `leads`: null on a follower.
-void report(const Outcome& outcome, const config::Config& config, Leadership* leads, const RunStatus& status) {
+void report(const Outcome& outcome, const config::Config& config, Leadership* leads, const RunStatus& status,
+            Output output) {
   const std::string& resume = config.checkpoint.resume_from_checkpoint;
   const Kept kept{.checkpoint = newest_checkpoint(config.output_dir),
                   .resumes = resume == "auto" || resume == "true",
                   .wrote_nothing = leads != nullptr && leads->wrote_nothing(),
+                  .temporary = output == Output::kTemporary,
                   .elsewhere = leads == nullptr,
                   .replicated = status.replicated,
                   .leader_epoch = checkpoint::newest_epoch(config.output_dir)};
@@ -430,7 +432,7 @@ class InCompany {
 }  // namespace
 
 int run(const config::Plan& plan, const std::string& worker_path, const Patience& patience, const Prepare& prepare,
-        const std::vector<std::string>& words, const std::vector<RankPlace>& places) {
+        const std::vector<std::string>& words, const std::vector<RankPlace>& places, Output output) {
   RankProgram program{{worker_path}, places};
   program.words.insert(program.words.end(), words.begin(), words.end());
   const RankAssignment place = rank_assignment_of(plan);
@@ -459,7 +461,7 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
   say("{}", about_threads(plan.config.num_cpu_threads_per_process));
   const Run run{plan, program, patience, prepare, leads, status, server.get()};
   const auto finish = [&](const Outcome& outcome) {  // signals stay queued: a late one must not interrupt the report
-    report(outcome, plan.config, leads.get(), status);
+    report(outcome, plan.config, leads.get(), status, output);
     return outcome.code;
   };
   if (!place.is_alone()) {

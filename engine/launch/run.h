@@ -10,6 +10,9 @@
 
 namespace trainer::launch {
 
+/// kTemporary: the caller deletes the output folder afterward, so messages don't say what is in it.
+enum class Output { kLasting, kTemporary };
+
 /// Runs `prepare`, and then `worker_path words…` as this machine's part of plan.world_size() processes, restarting them
 /// when that may help (Note [Attempts]). Returns the exit code of the run (the contract's), the same on all its
 /// machines: see Note [Several machines]. A rank's environment holds RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE,
@@ -25,6 +28,6 @@ namespace trainer::launch {
 /// of Leader::gather().
 int run(const config::Plan& plan, const std::string& worker_path, const Patience& patience = {},
         const Prepare& prepare = {}, const std::vector<std::string>& words = {"rank"},
-        const std::vector<RankPlace>& places = {});
+        const std::vector<RankPlace>& places = {}, Output output = Output::kLasting);
 
 }  // namespace trainer::launch

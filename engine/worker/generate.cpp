@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <csignal>
 
 #include <fmt/format.h>
@@ -110,6 +112,9 @@ void answer_file(generation::Session& session, const config::GenerateRequest& re
 int converse(generation::Session& session) {
   session.prompts().of_dialogue({{{"role", "user"}, {"content", "?"}}});  // reports at once if that can't work
   ChatInput input;
+  if (isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0)
+    screen::print(
+        "Enter sends a message, Ctrl-C stops a reply.\nCtrl-D ends the chat, as does Ctrl-C at the prompt.\n");
   Json turns = Json::array();
   std::string line;
   for (int64_t turn = 0;; ++turn) {

@@ -55,7 +55,12 @@ PreferenceTerms preference_terms(const PreferenceOptions& options, const at::Ten
   const at::Tensor lengths = is_normalized(options.kind) ? at::clamp(tokens, 1) : at::ones_like(tokens);
   const at::Tensor ratios = (log_probs - reference) / lengths;
   const OfMargins of = of_margins(options, ratios.select(1, 0) - ratios.select(1, 1));
-  return {of.loss, at::stack({of.grad, -of.grad}, 1) / lengths};
+  PreferenceTerms terms{of.loss, at::stack({of.grad, -of.grad}, 1) / lengths};
+  if (options.rpo_alpha == 0) return terms;
+  const at::Tensor weights = -options.rpo_alpha / at::clamp(tokens.select(1, 0), 1);
+  terms.loss = terms.loss + weights * log_probs.select(1, 0);
+  terms.grad.select(1, 0).add_(weights);
+  return terms;
 }
 
 at::Tensor tokens_of_texts(const Layout& rows) {

@@ -19,13 +19,16 @@ namespace trainer::nn {
 ///   hinge         max(0, 1 - b m)                                  Zhao et al. 2023
 ///   ipo           (m - 1 / 2b)^2                                   Azar et al. 2023
 ///   sigmoid_norm  sigmoid
-/// ipo and sigmoid_norm divide each text's log-probabilities by the number of its learned tokens.
+/// ipo and sigmoid_norm divide each text's log-probabilities by the number of its learned tokens. rpo_alpha adds
+/// -rpo_alpha log p(chosen) / learned tokens of the chosen text, whose mean over pairs is LLaMA-Factory's. (TRL's mean
+/// over the tokens of a micro-batch depends on which pairs share one.)
 enum class PreferenceKind { kSigmoid, kRobust, kHinge, kIpo, kSigmoidNorm };
 
 struct PreferenceOptions {
   PreferenceKind kind = PreferenceKind::kSigmoid;
   double beta = 0.1;
   double label_smoothing = 0;
+  double rpo_alpha = 0;
 };
 
 /// The terms of pairs, without autograd.

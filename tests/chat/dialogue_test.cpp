@@ -256,6 +256,16 @@ TEST(Contents, PartsArePassedToATemplateThatPrintsThem) {
   EXPECT_EQ(shown(options(Dialogue::kMessages, "mistral"), parts), "[INST] ab [/INST]⟦ c</s>⟧");
 }
 
+TEST(Dialogue, AColumnIsTheSystemMessageOfTurnsWithoutOne) {
+  const config::DataConfig config = options(Dialogue::kMessages, "mistral");
+  const auto with = [](std::string turns) { return record({{"system", "S"}, {"messages", std::move(turns)}}); };
+  EXPECT_EQ(shown(config, with(R"([{"role":"user","content":"a"},{"role":"assistant","content":"b"}])")),
+            "[INST] S\n\na [/INST]⟦ b</s>⟧");
+  EXPECT_EQ(shown(config, with(R"([{"role":"system","content":"T"},{"role":"user","content":"a"},)"
+                               R"({"role":"assistant","content":"b"}])")),
+            "[INST] T\n\na [/INST]⟦ b</s>⟧");
+}
+
 TEST(Dialogue, AcceptsATemplateInTheConfiguration) {
   const std::string source = "{# " + std::string(300, 'x') + " #}{% for m in messages %}{{ m.content }}{% endfor %}";
   config::DataConfig config = options(Dialogue::kMessages, source);
@@ -276,6 +286,8 @@ TEST(Dialogue, ReadsOtherKindsOfRecords) {
   config.target = config::kCompletionColumn;
   config.system = "S";
   EXPECT_EQ(shown(config, prompt), "[INST] S\n\np [/INST]⟦ c</s>⟧");
+  const auto own = record({{"system", "T"}, {"prompt", "p"}, {"completion", "c"}});
+  EXPECT_EQ(shown(config, own), "[INST] T\n\np [/INST]⟦ c</s>⟧") << "a record's own, before the configuration's";
   config.source = "{title}: {question}";
   config.target = "answer";
   const auto named = record({{"title", "t"}, {"question", "q"}, {"answer", "a"}});

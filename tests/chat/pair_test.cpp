@@ -126,6 +126,16 @@ TEST(Pair, ASystemMessageIsPartOfThePrompt) {
   EXPECT_EQ(shown(config, record({{"system", "s"}, {"prompt", "a"}, {"chosen", "b"}, {"rejected", "c"}})), both);
   config.system = "s";
   EXPECT_EQ(shown(config, record({{"system", ""}, {"prompt", "a"}, {"chosen", "b"}, {"rejected", "c"}})), both);
+  config.system = "of the configuration";
+  for (const config::Dialogue dialogue : {config::Dialogue::kMessages, config::Dialogue::kAlpaca}) {
+    config.dialogue = dialogue;
+    const bool turns = dialogue == config::Dialogue::kMessages;
+    EXPECT_EQ(shown(config, record({{"system", "s"},
+                                    {"instruction", "a"},
+                                    {"chosen", turns ? list({kUser, kGood}) : "b"},
+                                    {"rejected", turns ? list({kUser, kBad}) : "c"}})),
+              both);
+  }
 }
 
 TEST(Pair, AllTurnsAfterThePromptAreTheReply) {

@@ -225,11 +225,13 @@ TEST_F(Convert, RefusesPreferencesAndBadValuesTogether) {
 
 TEST_F(Convert, PairsOfAxolotl) {
   const Config config =
-      resolve(yaml(kAxolotl + "rl: ipo\nrl_beta: 0.2\ndatasets: [{path: a, type: chatml.intel}]\n") + "use_cpu: true\n")
+      resolve(yaml(kAxolotl + "rl: ipo\nrl_beta: 0.2\nrpo_alpha: 0.7\ndatasets: [{path: a, type: chatml.intel}]\n") +
+              "use_cpu: true\n")
           .config;
   ASSERT_TRUE(config.dpo);
   EXPECT_EQ(config.dpo->loss_type, PreferenceLoss::kIpo);
   EXPECT_EQ(config.dpo->beta, 0.2);
+  EXPECT_EQ(config.dpo->rpo_alpha, 0.7);
   EXPECT_EQ(config.data.dialogue, Dialogue::kPrompt);
   EXPECT_EQ(config.data.source, "question");
   EXPECT_EQ(config.data.target, "chosen");
@@ -256,10 +258,12 @@ TEST_F(Convert, PairsOfLlamaFactory) {
     return kLlamaFactory + "stage: dpo\ndataset_dir: " + folder_.string() + "\n" + more;
   };
   const Config config =
-      resolve(yaml(read("dataset: turns\npref_loss: hinge\npref_beta: 0.3\n")) + "use_cpu: true\n").config;
+      resolve(yaml(read("dataset: turns\npref_loss: hinge\npref_beta: 0.3\npref_ftx: 0.5\n")) + "use_cpu: true\n")
+          .config;
   ASSERT_TRUE(config.dpo);
   EXPECT_EQ(config.dpo->loss_type, PreferenceLoss::kHinge);
   EXPECT_EQ(config.dpo->beta, 0.3);
+  EXPECT_EQ(config.dpo->rpo_alpha, 0.5);
   EXPECT_EQ(config.data.dialogue, Dialogue::kShareGpt);
   EXPECT_EQ(config.data.messages, "conversations");
   EXPECT_EQ(config.data.target, "good");
@@ -268,6 +272,7 @@ TEST_F(Convert, PairsOfLlamaFactory) {
   EXPECT_EQ(orca.data.dialogue, Dialogue::kPrompt);
   EXPECT_EQ(orca.data.source, "question");
   EXPECT_EQ(orca.data.rejected, "rejected");
+  EXPECT_EQ(rest(read("dataset: orca\n")), "|") << "its column has the name that is read";
   EXPECT_EQ(rest(read("dataset: plain\n")), "dataset |");
   EXPECT_NE(failure(read("pref_loss: simpo\n")).find("pref_loss: simpo is not supported"), std::string::npos);
 }

@@ -137,6 +137,26 @@ TEST_F(Wizard, AsksForVocabularySizeOfModelFromScratch) {
   EXPECT_EQ(answers.count("Do you want to train LoRA adapters"), 0) << "of random weights";
 }
 
+TEST_F(Wizard, ImagesNeedNeitherPretrainedModelNorTokenizer) {
+  write("digits", "");
+  describe_as({.format = "mnist", .features = 64, .classes = 4}, around_);
+  Answers answers(Answers::Given{{"What do you want to do?", {"images"}}, {"Which file holds", {"digits"}}});
+  const std::string text = run(answers);
+  std::vector<std::string> asked;
+  for (const Question& question : answers.asked) asked.push_back(question.text);
+  const auto aim = std::find(asked.begin(), asked.end(), "What do you want to do?");
+  ASSERT_LT(aim + 3, asked.end());
+  EXPECT_EQ(aim[1], "How large should it be?");
+  EXPECT_EQ(aim[2], "Which file holds the training samples?");
+  for (const char* const question : {"Which model?", "Where is its tokenizer?", "Do you want to train LoRA adapters"})
+    EXPECT_EQ(answers.count(question), 0) << question;
+  EXPECT_NE(text.find("    input_size: 64\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("    num_labels: 4\n"), std::string::npos) << text;
+  Answers again(Answers::Given{});
+  run(again, draft_);
+  EXPECT_EQ(again.last("What do you want to do?").current, "images: train a new model on the classes of images");
+}
+
 TEST_F(Wizard, OffersOnlySizesThatFitTheMachine) {
   std::vector<std::string> described;
   around_.describe_model = [&](const std::string& config, const std::string&) {
@@ -303,6 +323,20 @@ TEST_F(Wizard, RepeatsQuestionAfterInvalidAnswer) {
   }
   EXPECT_EQ(draft_.config.num_processes, 3);
   EXPECT_EQ(draft_.config.training.learning_rate, 5e-5);
+}
+
+TEST_F(Wizard, NumbersAreShownAsTheyAreTyped) {
+  const Answers::Given given{{"Which model?", {"m", "m"}}, {"Which file holds", {"a.csv", "a.csv"}}};
+  Answers defaults(given);
+  const std::string text = run(defaults);
+  EXPECT_EQ(defaults.last("Which learning rate?").current, "5e-05");
+  EXPECT_NE(text.find("learning_rate: 5.0e-05\n"), std::string::npos) << "a number for every YAML reader:\n" << text;
+  EXPECT_EQ(resolve(text).config.training.learning_rate, 5e-5);
+  for (const auto& [typed, written] : {std::pair{"5e-05", "5.0e-05"}, {"1e-4", "0.0001"}, {"3E-7", "3.0e-07"}}) {
+    Answers answers(Answers::Given{{"Which learning rate?", {typed}}});
+    EXPECT_NE(run(answers).find(fmt::format("learning_rate: {}\n", written)), std::string::npos) << typed;
+    EXPECT_EQ(answers.count("Which learning rate?"), 1) << typed;
+  }
 }
 
 TEST_F(Wizard, GoingBackOffersPreviousAnswer) {

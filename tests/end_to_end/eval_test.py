@@ -79,6 +79,26 @@ class Eval(EndToEnd):
             self.assertRegex(text, r"\n  %s +%s\n" % (label, " +".join(map(str, table["counts"][i]))))
         self.assertLessEqual(max(map(len, text.splitlines()[1:])), 80)
 
+    def test_the_resolved_configuration_of_a_run_is_read_back_without_a_warning(self):
+        adapter = {"model": {"config": None, "path": str(self.base_model())}, "tokenizer": None, "lora": {"r": 2}}
+        tries = {"alone": {}, "ddp": {"distributed_type": "MULTI_CPU", "num_processes": 2},
+                 "fsdp": {"distributed_type": "FSDP", "num_processes": 2, **adapter}}
+        for name, changes in tries.items():
+            with self.subTest(name):
+                self.launch(self.job(name, changes, {"training": {"max_steps": 1}}))
+                run = self.eval(self.folder / name / "config.resolved.yaml", "--json")
+                self.assertNotIn("warning", run.err.lower())
+                self.assertEqual(json.loads(run.out)["samples"], 12)
+
+    def test_a_failure_says_nothing_of_the_folder_that_it_works_in(self):
+        job = self.job("run", {"training": {"max_steps": 1}})
+        self.launch(job)
+        few = self.write("few.txt", "no delimiter here\n")
+        run = self.eval(job, "--data", few, code=3)
+        self.assertIn("few.txt:1", run.err)
+        self.assertNotIn("kept:", run.err)
+        self.assertNotIn("trainer-eval", run.err)
+
     def test_data_can_be_given(self):
         job = self.job("run", {"training": {"max_steps": 1}})
         self.launch(job)

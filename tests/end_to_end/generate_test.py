@@ -140,6 +140,9 @@ class Generate(EndToEnd):
         self.assertEqual([], list(self.folder.glob(".*.partial")))
 
 
+HOW = "Enter sends a message, Ctrl-C stops a reply.\r\nCtrl-D ends the chat, as does Ctrl-C at the prompt.\r\n"
+
+
 class Chat(EndToEnd):
     def setUp(self):
         super().setUp()
@@ -165,25 +168,31 @@ class Chat(EndToEnd):
         os.write(self.screen, text.encode())
 
     def test_replies_follow_and_control_c_and_d_end(self):
-        self.read_until(lambda seen: seen == "> ")
+        self.read_until(lambda seen: seen == HOW + "> ")
         self.type("hello\n")
         self.read_until(lambda seen: seen.endswith("\n> "))
         self.type("\x04")
         self.assertEqual(self.process.wait(PATIENCE), 0)
 
     def test_control_c_ends_a_reply_and_not_the_chat(self):
-        self.read_until(lambda seen: seen == "> ")
+        self.read_until(lambda seen: seen == HOW + "> ")
         self.type("hello\n")
-        self.read_until(lambda seen: len(seen) > len("> hello\r\n") + 10)
+        self.read_until(lambda seen: len(seen) > len(HOW + "> hello\r\n") + 10)
         self.type("\x03")
         self.read_until(lambda seen: seen.endswith("\n> "))
         self.type("\x04")
         self.assertEqual(self.process.wait(PATIENCE), 0)
 
     def test_control_c_at_the_prompt_ends_the_chat(self):
-        self.read_until(lambda seen: seen == "> ")
+        self.read_until(lambda seen: seen == HOW + "> ")
         self.type("\x03")
         self.assertEqual(self.process.wait(PATIENCE), 128 + signal.SIGINT)
+
+    def test_a_pipe_gets_replies_without_the_help_for_a_terminal(self):
+        done = subprocess.run([TRAINER, "generate", self.folder / "llama", "--chat", "--chat_template", "chatml",
+                               "--max_new_tokens", "2"], input="hello\n", capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(done.stdout.startswith("> "), done.stdout)
 
 
 if __name__ == "__main__":

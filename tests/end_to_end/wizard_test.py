@@ -178,9 +178,10 @@ class Wizard(EndToEnd):
         return path.read_text()
 
     def answers_for(self, family, goal):
-        samples = self.images if goal == "images" else SAMPLES
-        return {"What do you want to do?": str(GOALS.index(goal) + 1),
-                "Which model?": str(self.model(family)), "Which file holds": str(samples)}
+        aim = {"What do you want to do?": str(GOALS.index(goal) + 1)}
+        if goal == "images":
+            return {**aim, "Which file holds": str(self.images)}
+        return {**aim, "Which model?": str(self.model(family)), "Which file holds": str(SAMPLES)}
 
     def start_again(self):
         shutil.rmtree(self.folder / "trainer_output", ignore_errors=True)
@@ -216,11 +217,13 @@ class Wizard(EndToEnd):
         self.assertFalse((self.folder / "trainer_output").exists(), shown)
 
     def test_images_on_a_terminal(self):
-        answers = {"What do you want to do?": str(GOALS.index("scratch") + 1), "What should the new model learn?": "5",
-                   "Which file holds": str(self.images), "try it out": "no"}
-        text = self.check_trains(self.converse(answers, terminal=True))
-        self.assertIn("input_size: 16\n", text)
-        self.assertIn("num_labels: 3\n", text)
+        scratch = {"What do you want to do?": str(GOALS.index("scratch") + 1), "What should the new model learn?": "5",
+                   "Which file holds": str(self.images)}
+        for answers in (self.answers_for("mlp", "images"), scratch):
+            self.start_again()
+            text = self.check_trains(self.converse({**answers, "try it out": "no"}, terminal=True))
+            self.assertIn("input_size: 16\n", text)
+            self.assertIn("num_labels: 3\n", text)
 
     def test_a_dialogue_on_a_terminal(self):
         self.write("chat.jsonl", (json.dumps(DIALOGUES["messages.jsonl"]) + "\n") * 9)

@@ -29,6 +29,9 @@ CASES = {
     "hinge": dict(beta=0.5, loss_type=["hinge"]),
     "ipo": dict(beta=0.1, loss_type=["ipo"]),
     "sigmoid_norm": dict(beta=2.0, loss_type=["sigmoid_norm"]),
+    # TRL's mean of sft is over the tokens of a micro-batch: with one pair in each, it is the mean of the pair's.
+    "rpo": dict(beta=0.1, loss_type=["sigmoid", "sft"], loss_weights=[1.0, 0.7], per_device_train_batch_size=1,
+                gradient_accumulation_steps=BATCH),
 }
 
 

@@ -27,6 +27,8 @@ TEST(ClosingBlock, SaysWhereAndHowToResume) {
   EXPECT_NE(closing_block(outcome, {.elsewhere = true}, "/out").find("kept: the checkpoints of machine 0"),
             std::string::npos);
   EXPECT_EQ(closing_block({}, {}, "/out"), "");
+  EXPECT_EQ(closing_block(outcome, {.wrote_nothing = true, .temporary = true}, "/tmp/trainer-eval-1"),
+            "trainer: rank 3, step 12 (forward): the loss is NaN\n");
 }
 
 }  // namespace

@@ -54,7 +54,8 @@ nn::PreferenceOptions options_of(const nlohmann::json& given) {
                                                                {"hinge", nn::PreferenceKind::kHinge},
                                                                {"ipo", nn::PreferenceKind::kIpo},
                                                                {"sigmoid_norm", nn::PreferenceKind::kSigmoidNorm}};
-  return {kinds.at(loss), given["beta"], given.value("label_smoothing", 0.0)};
+  const double sft = given.contains("loss_weights") ? given["loss_weights"][1].get<double>() : 0;
+  return {kinds.at(loss), given["beta"], given.value("label_smoothing", 0.0), sft};
 }
 
 class PreferenceGolden : public ::testing::TestWithParam<std::string> {
@@ -111,8 +112,22 @@ TEST_P(PreferenceGolden, FourUpdatesMatchTrl) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Losses, PreferenceGolden,
-                         ::testing::Values("sigmoid", "accumulated", "robust", "hinge", "ipo", "sigmoid_norm"),
+                         ::testing::Values("sigmoid", "accumulated", "robust", "hinge", "ipo", "sigmoid_norm", "rpo"),
                          [](const auto& info) { return info.param; });
+
+TEST(PreferenceTerms, RpoLossAndGradientAreTheirDefinition) {
+  const at::Tensor log_probs = at::randn({5, 2}, at::kDouble).mul_(4).requires_grad_(),
+                   reference = at::randn({5, 2}, at::kDouble).mul_(4), tokens = at::rand({5, 2}, at::kDouble) * 9 + 1;
+  for (const auto kind : {nn::PreferenceKind::kHinge, nn::PreferenceKind::kIpo}) {
+    const nn::PreferenceTerms without = nn::preference_terms({kind, 0.3, 0}, log_probs.detach(), reference, tokens);
+    const nn::PreferenceTerms with = nn::preference_terms({kind, 0.3, 0, 0.7}, log_probs.detach(), reference, tokens);
+    log_probs.mutable_grad() = at::Tensor();
+    const at::Tensor added = -0.7 * log_probs.select(1, 0) / tokens.select(1, 0);
+    torch::autograd::backward({added.sum()}, {});
+    EXPECT_LT(distance(with.loss, without.loss + added.detach()), 1e-12);
+    EXPECT_LT(distance(with.grad, without.grad + log_probs.grad()), 1e-12);
+  }
+}
 
 TEST(PreferenceTerms, ConservativeLossAndGradientAreTheirDefinition) {
   const nn::PreferenceOptions options{nn::PreferenceKind::kSigmoid, 0.3, 0.2};

@@ -1,8 +1,10 @@
 // The report of `trainer check`, compared with the objects that a run makes.
 #include "engine/train/check/check_report.h"
 
+#include <fstream>
 #include <numeric>
 #include <sstream>
+#include <tuple>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -101,6 +103,41 @@ TEST(CheckReport, PredictsTheSpeedOnOtherGpus) {
   const CheckReport here = check_report(plan);
   EXPECT_FALSE(here.roofline);
   EXPECT_TRUE(to_json(here, plan).at("speed").is_null());
+}
+
+TEST(CheckReport, ReferenceOfPreferencesCostsOneForwardPassAndNoSecondModel) {
+  const testing::TemporaryFolder folder;
+  const std::string pairs = (folder.path() / "pairs.jsonl").string();
+  std::ofstream file(pairs);
+  for (int i = 0; i < 40; ++i)
+    file << R"({"prompt": "how are the harvests in year )" << i
+         << R"(?", "chosen": "good", "rejected": "bad and worse"})"
+         << "\n";
+  file.close();
+  config::Plan plan = plan_of(true);
+  config::Config& c = plan.config;
+  c.model.config = R"({"model_type": "llama", "vocab_size": 512, "hidden_size": 32, "intermediate_size": 48,
+                       "num_hidden_layers": 2, "num_attention_heads": 4})";
+  c.data.task = config::Task::kCausalLm;
+  c.data.train = {.path = {pairs}};
+  std::tie(c.data.source, c.data.target, c.data.rejected) = std::tuple("prompt", "chosen", "rejected");
+  EXPECT_FALSE(check_report(plan).reference);
+  c.dpo.emplace();
+  const CheckReport whole = check_report(plan);
+  ASSERT_TRUE(whole.reference);
+  EXPECT_EQ(whole.reference->pairs, 40) << "training and validation";
+  EXPECT_EQ(whole.reference->bytes, 16 * 40);
+  EXPECT_GT(whole.reference->tokens, whole.data.tokens);
+  EXPECT_FALSE(whole.reference->seconds);
+  EXPECT_NE(to_text(whole, plan).find("no second model in memory: 640 B"), std::string::npos) << to_text(whole, plan);
+  c.training.max_steps = 1;
+  const CheckReport begun =
+      check_report(plan, config::gpu_memory_named("H100"), Cluster{config::card_named("--device", "H100"), 2});
+  EXPECT_EQ(begun.reference->pairs, 2 * 4 * 3 + 4) << "the first update's, and validation's";
+  ASSERT_TRUE(begun.reference->seconds);
+  EXPECT_GT(*begun.reference->seconds, 0.1 * begun.roofline->speed.seconds);
+  EXPECT_LT(*begun.reference->seconds, begun.roofline->speed.seconds) << "a forward pass of as many pairs";
+  EXPECT_EQ(to_json(begun, plan)["reference"]["pairs"], begun.reference->pairs);
 }
 
 TEST(CheckReport, NamesTheAdaptedLayersWithTheirShapes) {

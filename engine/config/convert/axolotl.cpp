@@ -19,6 +19,7 @@ const std::vector<SameKey> kSame{{"micro_batch_size", "training.per_device_train
                                  {"default_system_message", "data.system"},
                                  {"rl_beta", "dpo.beta"},
                                  {"dpo_label_smoothing", "dpo.label_smoothing"},
+                                 {"rpo_alpha", "dpo.rpo_alpha"},
                                  {"sequence_len", "data.max_length"}};
 
 const std::vector<SameKey> kLora{{"lora_r", "lora.r"},
@@ -74,7 +75,7 @@ Entries refused() {
   const char* const adapters = "train a LoRA instead, or every weight";
   return foreign_table(
       unsupported("reward_model", objective).of<bool>(), unsupported("dpo_use_weighting", objective).of<bool>(),
-      unsupported("dpo_loss_weights", "write one dpo.loss_type"), unsupported("rpo_alpha", objective),
+      unsupported("dpo_loss_weights", "write one dpo.loss_type, and the weight of sft as dpo.rpo_alpha"),
       unsupported("process_reward_model", objective).of<bool>(),
       unsupported("diffusion", "no diffusion model is supported"), unsupported("relora", adapters),
       unsupported("qat", "there is no training of quantized weights; " + std::string(adapters)),
@@ -200,7 +201,7 @@ void convert_adapter(Source& source) {
 void convert_preferences(Source& source) {
   const std::string rl = source.word("rl");
   if (!source.asks("rl")) {
-    for (const char* const key : {"rl_beta", "dpo_label_smoothing", "dpo_norm_loss", "dpo_loss_type"})
+    for (const char* const key : {"rl_beta", "dpo_label_smoothing", "rpo_alpha", "dpo_norm_loss", "dpo_loss_type"})
       if (source.asks(key)) source.not_honored(key, "rl is not given");
     return;
   }
@@ -218,6 +219,7 @@ void convert_preferences(Source& source) {
                                                  : "sigmoid");
   source.set("rl_beta", "dpo.beta");
   source.set("dpo_label_smoothing", "dpo.label_smoothing");
+  source.set("rpo_alpha", "dpo.rpo_alpha");
 }
 
 void convert_precision(Source& source) {

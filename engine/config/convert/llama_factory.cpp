@@ -26,6 +26,7 @@ Entries moved() {
           .one_of({"sigmoid", "hinge", "ipo", "kto_pair", "orpo", "simpo"}),
       translated("pref_beta", "With stage dpo: dpo.beta.").of<double>(),
       translated("dpo_label_smoothing", "With stage dpo: dpo.label_smoothing.").of<double>(),
+      translated("pref_ftx", "With stage dpo: dpo.rpo_alpha.").of<double>(),
       translated("finetuning_type", "lora: the section lora; full; others are refused.")
           .one_of({"lora", "full", "freeze", "oft"}),
       translated("adapter_name_or_path", "The same as lora.path."),
@@ -111,7 +112,6 @@ Entries idle() {
        {"image_max_pixels", "image_min_pixels", "video_max_pixels", "video_min_pixels", "video_fps", "video_maxlen",
         "media_dir", "freeze_vision_tower", "freeze_multi_modal_projector", "freeze_language_model"})
     all.push_back(no_effect(key, text).entry);
-  all.push_back(no_effect("pref_ftx", "the loss of pairs has no term of the cross-entropy").entry);
   for (const char* const key : {"ref_model", "ref_model_adapters", "ref_model_quantization_bit"})
     all.push_back(no_effect(key, "the reference of preferences is the model that the run starts from").entry);
   for (const char* const key : {"oft_block_size", "oft_rank", "oft_target", "freeze_trainable_layers",
@@ -156,7 +156,7 @@ void convert_adapter(Source& source) {
 void convert_preferences(Source& source, bool learns_pairs) {
   const std::string loss = source.word("pref_loss");
   if (!learns_pairs) {
-    for (const char* const key : {"pref_loss", "pref_beta", "dpo_label_smoothing"})
+    for (const char* const key : {"pref_loss", "pref_beta", "dpo_label_smoothing", "pref_ftx"})
       if (source.asks(key)) source.not_honored(key, "stage is not dpo");
     return;
   }
@@ -167,6 +167,7 @@ void convert_preferences(Source& source, bool learns_pairs) {
   source.assume("pref_loss", "dpo.loss_type", "sigmoid");
   source.set("pref_beta", "dpo.beta");
   source.set("dpo_label_smoothing", "dpo.label_smoothing");
+  source.set("pref_ftx", "dpo.rpo_alpha");
 }
 
 void convert_model(Source& source) {

@@ -31,7 +31,7 @@ constexpr Unread kUnread[] = {
     {"", "subset", "give the files of this configuration in data.train.path"},
     {"", "split", "data.train.path stands for the training split; give the files of another one", "train"},
     {"", "folder", "give the files of this folder in data.train.path"},
-    {"columns", "system", "a column with the system text is not read; put it into the turns, or set data.system"},
+    {"columns", "system", "the system text is read from the column `system`; rename this one", "system"},
     {"columns", "history", "a column with earlier turns is not read; put them into a column of turns"},
     {"columns", "tools", "tools are read from the column `tools`", "tools"}};
 

@@ -43,6 +43,18 @@ std::string source_name(const std::string& origin) {
   return origin.starts_with(kEnvironmentSource) ? "environment" : origin.substr(0, origin.find(':'));
 }
 
+std::string annotated_text(const Plan& plan, const char* which, Options options) {
+  std::string text =
+      fmt::format("# The resolved configuration: {}, its value, and where the value came from.\n", which);
+  for (const std::string& warning : plan.warnings) text += "# warning: " + shown(warning, 500) + "\n";
+  text += listed("Translated keys:", plan.translated, "becomes");
+  text += listed("Keys without effect:", plan.without_effect, "because");
+  return text + to_yaml(to_node(plan.config, options, [&](const std::string& path) {
+           auto origin = plan.origins.find(path);
+           return origin == plan.origins.end() ? std::string() : origin->second;
+         }));
+}
+
 }  // namespace
 
 Note translated_note(const std::string& key, const std::string& value, const std::string& origin,
@@ -110,14 +122,11 @@ std::vector<std::string> launch_warnings(const Plan& plan) {
 }
 
 std::string resolved_text(const Plan& plan) {
-  std::string text = "# The resolved configuration: every option, its value, and where the value came from.\n";
-  for (const std::string& warning : plan.warnings) text += "# warning: " + shown(warning, 500) + "\n";
-  text += listed("Translated keys:", plan.translated, "becomes");
-  text += listed("Keys without effect:", plan.without_effect, "because");
-  return text + to_yaml(to_node(plan.config, [&](const std::string& path) {
-           auto origin = plan.origins.find(path);
-           return origin == plan.origins.end() ? std::string() : origin->second;
-         }));
+  return annotated_text(plan, "every option that has an effect in this run", Options::kWithEffect);
+}
+
+std::string explained_text(const Plan& plan) {
+  return annotated_text(plan, "every option", Options::kAll);
 }
 
 }  // namespace trainer::config

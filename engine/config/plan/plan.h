@@ -48,7 +48,11 @@ Plan parse_plan(const std::string& text);
 /// What a launch prints before it begins: the warnings, and one line for each source that has keys without effect.
 std::vector<std::string> launch_warnings(const Plan& plan);
 
-/// The configuration with the origin of each value: `config.resolved.yaml`, and the output of `trainer explain`.
+/// The configuration with the origin of each value: `config.resolved.yaml`. Options without effect in this run are left
+/// out: each would draw a warning when the file is read back.
 std::string resolved_text(const Plan& plan);
+
+/// The same with every option: the output of `trainer explain`.
+std::string explained_text(const Plan& plan);
 
 }  // namespace trainer::config

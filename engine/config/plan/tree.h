@@ -9,8 +9,12 @@
 
 namespace trainer::config {
 
-/// Every option with its value. `comment(path)`, if given, is written after each.
-Node to_node(const Config& config, const std::function<std::string(const std::string& path)>& comment = {});
+enum class Options { kAll, kWithEffect };
+
+/// Options with their values: all of them, or those that have an effect under this configuration and can be read back.
+/// `comment(path)`, if given, is written after each.
+Node to_node(const Config& config, Options options = Options::kAll,
+             const std::function<std::string(const std::string& path)>& comment = {});
 
 /// All options except paths, with their values as text: they must be the same on all machines of a run.
 std::vector<std::pair<std::string, std::string>> values_without_paths(const Config& config);

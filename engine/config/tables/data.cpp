@@ -179,7 +179,7 @@ const Entries& data_table() {
               "for pairs prompt, if it is a list of turns, else those with which both replies begin.")
           .when("data.dialogue is given", dialogue),
       option("system", &C::system)
-          .help("A system message for dialogues that have none.")
+          .help("A system message for dialogues that have none, neither as a turn nor in the column system.")
           .when("data.dialogue is given", dialogue),
       option("character", &C::character)
           .help("Speaker whose lines are learned. Empty: all speakers.")

@@ -24,6 +24,11 @@ const Entries& dpo_table() {
           .at_least(0)
           .below(0.5)
           .when("dpo.loss_type is sigmoid, sigmoid_norm or robust", smooths),
+      option("rpo_alpha", &C::rpo_alpha)
+          .help(
+              "RPO: adds this times the cross-entropy of the chosen reply, a mean over its tokens, to the loss of each "
+              "pair. (TRL since 1.0: loss_type [sigmoid, sft] with loss_weights [1, rpo_alpha].) 0: not added.")
+          .at_least(0),
       no_effect("precompute_ref_log_probs", stored).of<bool>().harmless({"true"}),
       no_effect("precompute_ref_batch_size", "it is training.per_device_eval_batch_size").of<int64_t>(),
       no_effect("padding_free", "samples are never padded").of<bool>().harmless({"true"}),
@@ -32,8 +37,9 @@ const Entries& dpo_table() {
       unsupported("max_length", "set data.max_length, the tokens of a prompt with its reply"),
       unsupported("truncation_mode", "a text that is too long loses its end").harmless({"keep_start"}),
       unsupported("reference_free", fixed).of<bool>(), unsupported("sync_ref_model", fixed).of<bool>(),
-      unsupported("loss_weights", "set one loss_type"), unsupported("use_weighting", "WPO's weights are not supported"),
-      unsupported("ld_alpha", "LD-DPO is not supported"), unsupported("rpo_alpha", "RPO is not supported"),
+      unsupported("loss_weights", "set one loss_type, and the weight of sft as rpo_alpha"),
+      unsupported("use_weighting", "WPO's weights are not supported"),
+      unsupported("ld_alpha", "LD-DPO is not supported"),
       unsupported("f_divergence_type", "only the reverse KL divergence is supported").harmless({"reverse_kl"}));
   return entries;
 }

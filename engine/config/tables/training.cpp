@@ -42,6 +42,7 @@ const Entries& training_table() {
           .help("Forward passes per update.")
           .flag("--gradient_accumulation_steps")
           .env("ACCELERATE_GRADIENT_ACCUMULATION_STEPS")
+          .omitted()  // global_batch_size determines it where it isn't given
           .at_least(1),
       option("global_batch_size", &C::global_batch_size)
           .help("Samples per update over all ranks, independent of the number of ranks. 0: per_device_train_batch_size "

@@ -22,7 +22,7 @@ const std::vector<GoalChoice>& goals() {
       {Goal::kContinue, "continue: teach a model to continue texts like yours", {Task::kCausalLm}},
       {Goal::kDialogue, "dialogue: teach a model to follow a dialogue", {Task::kCausalLm}},
       {Goal::kPreferences, "preferences: teach a model the better of two replies (DPO)", {Task::kCausalLm}},
-      {Goal::kImages, "images: teach a model the classes of images", {Task::kImageClassification}}};
+      {Goal::kImages, "images: train a new model on the classes of images", {Task::kImageClassification}}};
   return all;
 }
 
@@ -35,8 +35,8 @@ const std::string kHelp =
     "continue: texts without inputs: stories, code, articles (LLaMA, GPT-2 …).\n"
     "dialogue: turns of a user and an assistant, or a play (LLaMA, GPT-2 …).\n"
     "preferences: each record has two replies, of which one is better (DPO).\n"
-    "images: MNIST's file format.\n"
-    "These start from a pretrained model; scratch builds a new one.";
+    "images: MNIST's file format, and a new model.\n"
+    "The others start from a pretrained model; scratch builds a new one.";
 
 const GoalChoice& chosen(Goal goal) {
   return *std::find_if(goals().begin(), goals().end(), [&](const GoalChoice& choice) { return choice.goal == goal; });
@@ -94,15 +94,16 @@ std::optional<Aim> ask_aim(Asker& ask) {
   std::vector<std::string> kinds = choices;  // preferences adapt what a model has learned
   std::erase(kinds, chosen(Goal::kPreferences).words);
   choices.insert(choices.end(), {kScratch, kNothing});
-  const std::string answer =
-      ask.choice("What do you want to do?", aim.from_scratch ? kScratch : chosen(aim.goal).words, choices, kHelp);
+  const std::string& usual = aim.from_scratch && aim.goal != Goal::kImages ? kScratch : chosen(aim.goal).words;
+  const std::string answer = ask.choice("What do you want to do?", usual, choices, kHelp);
   if (answer == kNothing) return std::nullopt;
-  aim.from_scratch = answer == kScratch;
-  aim.goal =
-      goal_called(aim.from_scratch ? ask.choice("What should the new model learn?",
-                                                aim.goal == Goal::kPreferences ? kinds.front() : chosen(aim.goal).words,
-                                                kinds, kHelp)
-                                   : answer);
+  std::string wanted = answer;
+  if (answer == kScratch)
+    wanted = ask.choice("What should the new model learn?",
+                        aim.goal == Goal::kPreferences ? kinds.front() : chosen(aim.goal).words, kinds, kHelp);
+  aim.goal = goal_called(wanted);
+  const bool without_pretrained = aim.goal == Goal::kImages && ask.config().model.path.empty();
+  aim.from_scratch = answer == kScratch || without_pretrained;
   const std::vector<Task>& tasks = tasks_of(aim.goal);
   const bool serves = std::find(tasks.begin(), tasks.end(), ask.config().data.task) != tasks.end();
   settle_loss(ask.draft(), aim.goal);

@@ -13,10 +13,13 @@ bool contains(const std::vector<std::string>& all, const std::string& one) {
   return std::find(all.begin(), all.end(), one) != all.end();
 }
 
-/// An option's value as the question shows it.
+/// An option's value as the question shows it, and as people type it: "5e-05". (Files have 5.0e-05, because YAML 1.1
+/// reads 5e-05 as a text.)
 std::string shown_answer(const Entry& entry, const Node& value) {
   if (entry.kind.type == Type::kBoolean) return value.text == "true" ? "yes" : "no";
-  return typed(value);
+  std::string answer = typed(value);
+  const std::size_t exponent = entry.kind.type == Type::kNumber ? answer.find(".0e") : std::string::npos;
+  return exponent == std::string::npos ? answer : answer.erase(exponent, 2);
 }
 
 /// The choice that matches `answer` in any case, or the answer itself.

@@ -115,6 +115,14 @@ json speed_json(const std::optional<Roofline>& roofline) {
   return speed;
 }
 
+json reference_json(const std::optional<ReferenceReport>& reference) {
+  if (!reference) return nullptr;
+  return {{"pairs", reference->pairs},
+          {"tokens", reference->tokens},
+          {"bytes", reference->bytes},
+          {"seconds", reference->seconds ? json(*reference->seconds) : json()}};
+}
+
 json batches_json(const LongestBatches& longest) {
   const auto sum = [](const std::vector<int64_t>& lengths) {
     return std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
@@ -181,6 +189,7 @@ json to_json(const CheckReport& report, const config::Plan& plan) {
           {"fsdp", fsdp_json(report.units)},
           {"memory", memory_json(report)},
           {"speed", speed_json(report.roofline)},
+          {"reference", reference_json(report.reference)},
           {"longest_batches", batches_json(report.longest)},
           {"data", data_json(report.data)},
           {"run", run_json(report.run)},

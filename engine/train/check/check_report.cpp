@@ -97,6 +97,25 @@ RunReport run_report(const config::Plan& plan, int64_t samples) {
   return run;
 }
 
+/// The pairs that the run reads: those of an epoch, unless max_steps ends it within the first one.
+ReferenceReport reference_report(const RunReport& run, const data::Datasets* datasets, const Roofline* roofline) {
+  ReferenceReport found;
+  if (datasets == nullptr) return found;
+  const data::Samples &train = *datasets->train, &validation = *datasets->validation;
+  const bool within_epoch = run.length.updates < run.length.updates_per_epoch;
+  const int64_t read = within_epoch ? run.length.updates * run.length.global_batch : train.size();
+  const double part = static_cast<double>(read) / static_cast<double>(std::max<int64_t>(1, train.size()));
+  constexpr int64_t kBytesOfPair = 2 * sizeof(double);
+  found.pairs = read + validation.size();
+  found.tokens = std::llround(part * static_cast<double>(data::token_count(train))) + data::token_count(validation);
+  found.bytes = kBytesOfPair * (train.size() + validation.size());
+  if (roofline == nullptr) return found;
+  const int64_t passes = roofline->micro_batches;  // of a rank in an update, whose tokens are those of all ranks
+  found.seconds = static_cast<double>(found.tokens) / static_cast<double>(roofline->tokens) *
+                  static_cast<double>(passes) * roofline->forward;
+  return found;
+}
+
 /// The assumed length of samples when none are known.
 std::string assumed_lengths(const config::Plan& plan, const models::Model& model) {
   const LengthOption option = length_option(plan.config.data);
@@ -215,6 +234,9 @@ CheckReport check_report(const config::Plan& plan, const std::optional<config::G
         "{}--device: no speed is predicted for runs with offload, because the copies and the "
         "host's update are not modeled.",
         report.warning.empty() ? "" : " ");
+  if (plan.config.dpo)
+    report.reference = reference_report(report.run, has_data ? &inputs.datasets : nullptr,
+                                        report.roofline ? &*report.roofline : nullptr);
   report.longest = std::move(workload.training);
   if (gpu) report.gpu = gpu_report(plan, *gpu, report.memory.peak(), planner);
   return report;

@@ -46,6 +46,13 @@ struct DataReport {
   std::vector<std::string> classes;  // of a classifier, in output order
 };
 
+/// What the reference of preferences costs (Note [Reference]), before the first update.
+struct ReferenceReport {
+  int64_t pairs = 0, tokens = 0;  // of the forward pass, over all ranks; 0: unknown, because there are no samples
+  int64_t bytes = 0;              // of its log-probabilities, which each rank keeps
+  std::optional<double> seconds;  // with Roofline
+};
+
 struct RunReport {
   int64_t ranks = 0, data_ranks = 0, per_device = 0, accumulation = 0;
   dist::Degrees degrees;
@@ -77,6 +84,7 @@ struct CheckReport {
   bool on_gpus = false;  // the plan is for GPUs
   std::optional<GpuReport> gpu;
   std::optional<Roofline> roofline;
+  std::optional<ReferenceReport> reference;  // with dpo
   DataReport data;  // without samples when none are known
   RunReport run;
   std::string warning;               // about the model in the plan's precision; "": none
@@ -113,6 +121,7 @@ std::string to_brief(const CheckReport& report, const config::Plan& plan);
 ///             computing_seconds, exposed_communication_seconds, launch_seconds (waits for the host), bubble_seconds,
 ///             host_reads, launches, flops, bytes, parts: [{part, launches, flops, bytes, seconds}],
 ///             communication: [{kind, ranks, machines, count, bytes, seconds}]}: of a rank in an update
+///   reference null, or of preferences, before the first update: {pairs, tokens, bytes, seconds: null without --device}
 ///   longest_batches  [{samples, source_tokens, target_tokens}]: the candidates; the largest needs `activations`
 ///   data      {samples, tokens, cut_off, validation_samples, source, target, classes}; source and target are
 ///             {shortest, longest, mean, histogram: [{from, to, samples}]}, classes a list of names

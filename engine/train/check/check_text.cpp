@@ -236,6 +236,18 @@ void add_speed(Page& page, const Roofline& found) {
                         found.bubble > 0 ? fmt::format(", for other stages {}", duration(found.bubble)) : ""));
 }
 
+void add_reference(Page& page, const ReferenceReport& found) {
+  page.section("reference");
+  const std::string pairs =
+      found.pairs > 0 ? fmt::format("{} ({} tokens)", counted(found.pairs, "pair", "pairs"), human_count(found.tokens))
+                      : "all pairs";
+  page.words(fmt::format("before the first update, a forward pass over {}, by the model that the run starts from{}",
+                         pairs, found.seconds ? fmt::format(": {}", duration(*found.seconds)) : ""));
+  page.words("no second model in memory: " +
+             (found.bytes > 0 ? human_bytes(found.bytes) + " for its log-probabilities" : "16 bytes for each pair"));
+  page.gap();
+}
+
 std::string bar_label(const LengthReport::Bar& bar) {
   return bar.from == bar.to ? std::to_string(bar.from) : fmt::format("{}-{}", bar.from, bar.to);
 }
@@ -399,6 +411,7 @@ std::string to_text(const CheckReport& report, const config::Plan& plan) {
     add_speed(page, *report.roofline);
     page.gap();
   }
+  if (report.reference) add_reference(page, *report.reference);
   if (report.data.samples > 0) {
     add_data(page, report.data);
     page.gap();

@@ -163,7 +163,7 @@ nn::PreferenceOptions preference_options(const config::DpoConfig& options) {
     }
     return nn::PreferenceKind::kSigmoid;
   };
-  return {kind(), options.beta, options.label_smoothing};
+  return {kind(), options.beta, options.label_smoothing, options.rpo_alpha};
 }
 
 void compare_pairs(const config::Config& config, nn::Pass& pass) {

@@ -82,6 +82,7 @@ Roofline roofline_of(const config::Plan& plan, const std::vector<std::string>& l
     const Update with_flash = update_of(trace, found.micro_batches, degrees, chunks, cluster, flash);
     if (update.seconds() >= slowest.seconds()) slowest = update;
     if (with_flash.seconds() >= slowest_flash.seconds()) slowest_flash = with_flash;
+    found.forward += time_of(trace.forward, cluster).seconds;
     found.model_flops += model_flops_of(trace, cluster) * static_cast<double>(found.micro_batches) /
                          static_cast<double>(degrees.pipeline);
   }

@@ -26,6 +26,7 @@ struct Roofline {
   double model_flops = 0;
   Cost update;        // of a rank of the slowest pipeline stage
   double bubble = 0;  // seconds in which that rank waits for the pipeline to fill and drain
+  double forward = 0;  // seconds of a micro-batch's forward pass alone, without gradients
   Speed speed;
   Speed with_flash_attention;  // if every call of attention were one kernel
 };
