@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <deque>
 #include <memory>
 #include <new>
+#include <thread>
 
 #include <ATen/Context.h>
 
@@ -87,6 +89,25 @@ struct Packed {
   }
 };
 
+/// Units of work that threads take one after another until none is left. A thread whose core another program uses takes
+/// few, and the others wait for it only while it is at work on one; at the end of a loop of OpenMP's, they always do.
+class Units {
+ public:
+  explicit Units(int64_t count) : count_(count) {}
+  int64_t count() const { return count_; }
+  int64_t take() { return next_.fetch_add(1, std::memory_order_relaxed); }  // count() or more: none is left
+  void finish_one() { finished_.fetch_add(1, std::memory_order_release); }
+  void wait_for_all() const {
+    constexpr int kSpins = 2000;
+    for (int spins = 0; finished_.load(std::memory_order_acquire) < count_; ++spins)
+      if (spins >= kSpins) std::this_thread::yield();
+  }
+
+ private:
+  int64_t count_;
+  std::atomic<int64_t> next_{0}, finished_{0};
+};
+
 /// A product of a block of terms, of at most kRows rows.
 template <class T, class C>
 struct Block {
@@ -97,6 +118,9 @@ struct Block {
   float alpha, beta;
   C* c;
   int64_t c_stride;
+  Units row_groups{tiles_for(rows.lines, kAmxLines)}, column_groups{tiles_for(n, kAmxWidth)};
+
+  int64_t tiles_of_columns() const { return kAmxWidth / kAmxLines * rows.steps() * rows.parts; }
 
   /// Of the columns of `b` from number `column` on.
   AmxAhead ahead_of(int64_t column) const {
@@ -116,7 +140,7 @@ struct Block {
                             .lines = width,
                             .terms = rows.terms,
                             .parts = rows.parts,
-                            .tiles = scratch().tiles(Side::kB, groups * rows.steps() * rows.parts)};
+                            .tiles = scratch().tiles(Side::kB, tiles_of_columns())};
     for (int64_t group = 0; group < groups; ++group) columns.pack(group * kAmxLines);
     alignas(64) float sums[kAmxWidth * kAmxWidth];
     AmxAhead ahead = ahead_of(next);
@@ -134,35 +158,61 @@ struct Block {
     }
   }
 
-  /// On libtorch's threads. Each takes the next columns when it is done with its last: another program may slow some of
-  /// them down, and one that shares a core more than halves the speed of AMX there.
-  void run() const {
-    const int64_t threads = threads_for(rows.lines * n * rows.terms), groups = tiles_for(rows.lines, kAmxLines);
-    parallel_for(0, groups, tiles_for(groups, threads), [&](int64_t begin, int64_t end) {
-      const DenormalsAreZero setting;
-      for (int64_t group = begin; group < end; ++group) rows.pack(group * kAmxLines);
-    });
-    std::atomic<int64_t> next{0};
-    parallel_for(0, threads, 1, [&](int64_t, int64_t) {
-      const DenormalsAreZero setting;
-      const AmxTilesInUse in_use;
-      for (int64_t column = next.fetch_add(kAmxWidth); column < n;) {
-        const int64_t following = next.fetch_add(kAmxWidth);
-        multiply_columns(column, following);
-        column = following;
-      }
-    });
+  /// What each thread does.
+  void work() {
+    for (int64_t group = row_groups.take(); group < row_groups.count(); group = row_groups.take()) {
+      rows.pack(group * kAmxLines);
+      row_groups.finish_one();
+    }
+    row_groups.wait_for_all();
+    for (int64_t group = column_groups.take(); group < column_groups.count();) {
+      const int64_t next = column_groups.take();
+      multiply_columns(group * kAmxWidth, next * kAmxWidth);
+      column_groups.finish_one();
+      group = next;
+    }
   }
 };
 
-/// c = alpha * a b + beta * c for a block of terms, of at most kRows rows.
+/// Blocks of a product, one after another, on libtorch's threads. Their rows are packed into the same memory.
 template <class T, class C>
-void multiply_block(AmxMultiply& multiply, int parts, int64_t m, int64_t n, int64_t k, float alpha, Strided<T> a,
-                    Strided<T> b, float beta, C* c, int64_t c_stride) {
-  Packed<T> rows{.from = a, .side = Side::kA, .lines = m, .terms = k, .parts = parts, .tiles = nullptr};
-  rows.tiles = scratch().tiles(Side::kA, tiles_for(m, kAmxLines) * rows.steps() * parts);
-  Block<T, C>{multiply, rows, b, n, alpha, beta, c, c_stride}.run();
-}
+class Blocks {
+ public:
+  Blocks(AmxMultiply& multiply, int parts, int64_t n, float alpha, int64_t c_stride)
+      : multiply_(multiply), parts_(parts), n_(n), alpha_(alpha), c_stride_(c_stride) {}
+
+  /// c = alpha * a b + beta * c, of m rows and k terms.
+  void add(int64_t m, int64_t k, Strided<T> a, Strided<T> b, float beta, C* c) {
+    const Packed<T> rows{.from = a, .side = Side::kA, .lines = m, .terms = k, .parts = parts_, .tiles = nullptr};
+    blocks_.emplace_back(multiply_, rows, b, n_, alpha_, beta, c, c_stride_);
+    row_tiles_ = std::max(row_tiles_, tiles_for(m, kAmxLines) * rows.steps() * parts_);
+    column_tiles_ = std::max(column_tiles_, blocks_.back().tiles_of_columns());
+    operations_ += m * n_ * k;
+  }
+
+  void run() {
+    char* const tiles = scratch().tiles(Side::kA, row_tiles_);
+    for (Block<T, C>& block : blocks_) block.rows.tiles = tiles;
+    parallel_for(0, threads_for(operations_), 1, [&](int64_t, int64_t) {
+      scratch().tiles(Side::kB, column_tiles_);  // if memory is short, before anything is taken that others wait for
+      const DenormalsAreZero setting;
+      const AmxTilesInUse in_use;
+      for (Block<T, C>& block : blocks_) {
+        block.work();
+        if (&block != &blocks_.back()) block.column_groups.wait_for_all();
+      }
+    });
+  }
+
+ private:
+  AmxMultiply& multiply_;
+  int parts_;
+  int64_t n_;
+  float alpha_;
+  int64_t c_stride_;
+  std::deque<Block<T, C>> blocks_;
+  int64_t row_tiles_ = 0, column_tiles_ = 0, operations_ = 0;
+};
 
 /// Calls f(row, rows) for blocks of the rows.
 template <class F>
@@ -185,26 +235,32 @@ int amx_parts() {
 
 void amx_gemm(AmxMultiply& multiply, int parts, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
               Strided<float> b, float beta, float* c, int64_t c_stride) {
+  Blocks<float, float> blocks(multiply, parts, n, alpha, c_stride);
   for_each_block(m, kRows, [&](int64_t row, int64_t rows) {
     for_each_block(std::max<int64_t>(k, 1), terms_of_block(parts), [&](int64_t term, int64_t terms) {
-      multiply_block(multiply, parts, rows, n, std::min(terms, k), alpha, a.at(row, term), b.at(term, 0),
-                     term == 0 ? beta : 1, c + row * c_stride, c_stride);
+      blocks.add(rows, std::min(terms, k), a.at(row, term), b.at(term, 0), term == 0 ? beta : 1, c + row * c_stride);
     });
   });
+  blocks.run();
 }
 
 void amx_gemm(AmxMultiply& multiply, int64_t m, int64_t n, int64_t k, float alpha, Strided<BFloat16> a,
               Strided<BFloat16> b, float beta, BFloat16* c, int64_t c_stride) {
   const int64_t of_block = terms_of_block(1);
+  if (k <= of_block) {
+    Blocks<BFloat16, BFloat16> blocks(multiply, 1, n, alpha, c_stride);
+    for_each_block(m, kRows,
+                   [&](int64_t row, int64_t rows) { blocks.add(rows, k, a.at(row, 0), b, beta, c + row * c_stride); });
+    return blocks.run();
+  }
   for_each_block(m, kRows, [&](int64_t row, int64_t rows) {
-    if (k <= of_block)
-      return multiply_block(multiply, 1, rows, n, k, alpha, a.at(row, 0), b, beta, c + row * c_stride, c_stride);
     for_each_block(n, kColumns, [&](int64_t column, int64_t columns) {
       float* const sums = scratch().sums(rows * columns);
+      Blocks<BFloat16, float> blocks(multiply, 1, columns, 1, columns);
       for_each_block(k, of_block, [&](int64_t term, int64_t terms) {
-        multiply_block(multiply, 1, rows, columns, terms, 1, a.at(row, term), b.at(term, column),
-                       term == 0 ? 0.0F : 1.0F, sums, columns);
+        blocks.add(rows, terms, a.at(row, term), b.at(term, column), term == 0 ? 0.0F : 1.0F, sums);
       });
+      blocks.run();
       amx_store(sums, columns, rows, columns, alpha, beta, c + row * c_stride + column, c_stride);
     });
   });
