@@ -3,6 +3,7 @@ time from each change to the first update of the next generation, and checks at 
 undisturbed run.
 
     python3 tools/bench/elastic.py --events 20                  # launchers on one machine, one rank each
+    python3 tools/bench/elastic.py --events 20 --apart          # each with its own network and folder; needs root
 """
 
 import argparse
@@ -23,17 +24,18 @@ def load_helpers(trainer):
     os.environ["TRAINER_BIN"] = str(trainer.resolve())
     sys.path.insert(0, str(ROOT / "tests" / "end_to_end"))
     import elastic_test
+    import elected_test
     import support
-    return elastic_test, support
+    return elastic_test.OneAddress, elected_test.Elected, support
 
 
 class Bench:
     def __init__(self, options):
         self.options = options
         self.random = random.Random(options.seed)
-        elastic_test, self.support = load_helpers(options.trainer)
+        together, apart, self.support = load_helpers(options.trainer)
 
-        class Once(elastic_test.OneAddress):
+        class Once(apart if options.apart else together):
             machines = options.machines
             flags = ("--max_restarts", "1000", "--rdzv_conf", f"last_call_timeout={options.last_call}")
 
@@ -51,10 +53,17 @@ class Bench:
         return set(next(iter(self.runs.values())).ranks().values())
 
     def leader(self):
+        if self.options.apart:  # as the machines that run have agreed last
+            records = [self.test.folder_of(number) / ".votes" for number in self.runs]
+            agreed = [path.read_text().splitlines()[1].split() for path in records if path.exists()]
+            return int(max(agreed, key=lambda words: int(words[0]))[1]) if agreed else 0
         words = (self.test.output / ".lock").read_text().splitlines()[1].split()
         return int(words[1])
 
     def step(self):
+        if self.options.apart:
+            self.test.leader = self.leader()
+            self.test.output = self.test.folder_of(self.test.leader)
         return self.support.last_step(self.test.output)
 
     def change(self):
@@ -67,7 +76,8 @@ class Bench:
             number = self.random.choice(absent)
             self.runs[number] = self.test.start_machine(number)
         else:
-            number = self.random.choice(list(self.runs))
+            keeps = self.leader() if self.options.apart and len(self.runs) == 2 else None  # it is the majority
+            number = self.random.choice([number for number in self.runs if number != keeps])
             what = LED if number == self.leader() else KILLED
             self.runs.pop(number).kill()
         step, last_update = self.step(), time.monotonic()
@@ -118,6 +128,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trainer", type=pathlib.Path, default=ROOT / "build" / "release" / "bin" / "trainer")
     parser.add_argument("--events", type=int, default=20)
+    parser.add_argument("--apart", action="store_true", help="without a shared folder: a majority decides who leads")
     parser.add_argument("--machines", type=int, default=3)
     parser.add_argument("--last_call", type=int, default=1, help="seconds that a lost machine has to rejoin")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
