@@ -34,7 +34,7 @@ class Formal(unittest.TestCase):
                 self.assertEqual(self.explored("succession.pml", f"-D{mistake}")[1], 1)
 
     def test_votes_without_a_shared_folder_keep_one_history(self):
-        states, errors = self.explored("votes.pml")
+        states, errors = self.explored("votes.pml", "-DEPOCHS=2")
         self.assertEqual(errors, 0)
         self.assertGreater(states, 100_000)
 

@@ -69,15 +69,15 @@ class Bench:
     def change(self):
         """Adds or kills one machine."""
         absent = [number for number in range(self.options.machines) if number not in self.runs]
-        what = CAME if absent and (len(self.runs) == 1 or self.random.random() < 0.5) else KILLED
+        fewest = 2 if self.options.apart else 1  # the other one of two can't replace the leader
+        what = CAME if absent and (len(self.runs) <= fewest or self.random.random() < 0.5) else KILLED
         before = self.ranks()
         begin = time.monotonic()
         if what == CAME:
             number = self.random.choice(absent)
             self.runs[number] = self.test.start_machine(number)
         else:
-            keeps = self.leader() if self.options.apart and len(self.runs) == 2 else None  # it is the majority
-            number = self.random.choice([number for number in self.runs if number != keeps])
+            number = self.random.choice(list(self.runs))
             what = LED if number == self.leader() else KILLED
             self.runs.pop(number).kill()
         step, last_update = self.step(), time.monotonic()
@@ -128,7 +128,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trainer", type=pathlib.Path, default=ROOT / "build" / "release" / "bin" / "trainer")
     parser.add_argument("--events", type=int, default=20)
-    parser.add_argument("--apart", action="store_true", help="without a shared folder: a majority decides who leads")
+    parser.add_argument("--apart", action="store_true", help="three machines without a shared folder: a majority decides who leads")
     parser.add_argument("--machines", type=int, default=3)
     parser.add_argument("--last_call", type=int, default=1, help="seconds that a lost machine has to rejoin")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
