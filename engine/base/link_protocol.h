@@ -78,9 +78,16 @@ enum class LinkOp : uint8_t {
   kCopyPart,   // S: number the file, strings {the next bytes of it, encrypted}; code: it sends no more, strings {why}
   kCopyTook,   // R: number bytes written so far
   kCopyEnd,    // R: the copy is published; code: it isn't, strings {why}
+
+  // Between machines that share no folder: Note [Votes] in engine/launch/membership.h.
+  kVotes,    // F: code its number, strings {its VoteRecord}
+  kPropose,  // L: strings {the Membership of a generation}
+  kVote,     // F: code 0: its vote for it is on its disk
+  kAgreed,   // L: all have voted
+  kLeads,    // by a leader to a machine 0 that may not know it: code its number, number its epoch, strings {host, port}
 };
 
-inline constexpr LinkOp kLastLinkOp = LinkOp::kCopyEnd;
+inline constexpr LinkOp kLastLinkOp = LinkOp::kLeads;
 
 enum LinkStatus : int32_t { kLinkOk = 0, kLinkTimedOut = 1, kLinkRefused = 2 };
 

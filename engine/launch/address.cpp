@@ -227,6 +227,21 @@ FileDescriptor connect_to(const Address& address, int patience_ms) {
   return socket;
 }
 
+FileDescriptor connect_to_host(const std::string& host, int port) {
+  constexpr int kPatience = 2000;  // milliseconds, of one try
+  std::string why;
+  for (const Address& address : resolve(host, port)) {
+    try {
+      FileDescriptor socket = connect_to(address, kPatience);
+      watch_over(socket);
+      return socket;
+    } catch (const PeerError& error) {
+      why = error.what();
+    }
+  }
+  throw PeerError("{}", why);
+}
+
 void watch_over(const FileDescriptor& socket) {
   set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);

@@ -63,6 +63,10 @@ FileDescriptor listen_on(const Address& address);
 /// A connected socket. Errors: PeerError.
 FileDescriptor connect_to(const Address& address, int patience_ms);
 
+/// A connection between machines, to the first address of `host` that answers; each gets two seconds. Errors:
+/// PeerError.
+FileDescriptor connect_to_host(const std::string& host, int port);
+
 /// For a connection between machines: disables Nagle's algorithm, and drops a peer that is silent for 5 seconds.
 void watch_over(const FileDescriptor& socket);
 

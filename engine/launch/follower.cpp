@@ -1,5 +1,7 @@
 #include "engine/launch/follower.h"
 
+#include <algorithm>
+
 #include "engine/base/errors.h"
 #include "engine/launch/meeting_key.h"
 #include "engine/launch/screen.h"
@@ -8,7 +10,6 @@
 namespace trainer::launch {
 namespace {
 
-constexpr int kConnectPatience = 2000;                      // milliseconds, of one try
 constexpr std::chrono::milliseconds kAnswerPatience{5000};  // for a leader that has accepted the connection
 constexpr std::chrono::milliseconds kRetryEvery{250};       // between tries
 constexpr std::chrono::seconds kFirstReminder{5};
@@ -20,10 +21,12 @@ std::optional<Follower::Joined> Follower::join(const Alternatives& alternatives)
     refuse_open_address(appointment_.host, appointment_.port);
   const std::string where = endpoint_text(appointment_.host, appointment_.port);
   const double seconds = std::chrono::duration<double>(appointment_.patience).count();
-  const auto leader = alternatives.place();
-  if (leader && may_connect_to(*leader))
+  alternatives_ = alternatives;
+  const std::vector<LeaderPlace> leaders = alternatives_.places();
+  if (!leaders.empty() && may_connect_to(leaders.front()))
     say("trainer: machine {} of {}: looking for machine {}, which leads the run, at {} (for at most {:g} s)\n",
-        own_.machine, own_.machines, leader->machine, endpoint_text(leader->host, leader->port), seconds);
+        own_.machine, own_.machines, leaders.front().machine, endpoint_text(leaders.front().host, leaders.front().port),
+        seconds);
   else
     say("trainer: machine {} of {}: looking for machine 0 at {} (for at most {:g} s)\n", own_.machine, own_.machines,
         where, seconds);
@@ -33,25 +36,30 @@ std::optional<Follower::Joined> Follower::join(const Alternatives& alternatives)
   bool is_unproven = false, is_new = false;
   do {
     try {
-      return try_all(alternatives);
+      return try_all();
     } catch (const NotYet& not_yet) {
       is_unproven = not_yet.unproven;
       is_new = is_unproven && why != not_yet.why;  // to be reported at once: waiting alone may not help
       why = not_yet.why;
     }
     if (is_new || Clock::now() >= reminder) {
-      say("trainer: machine {} of {}: still looking for machine 0, for {:.0f} s more: {}\n", own_.machine,
-          own_.machines, std::chrono::duration<double>(end - Clock::now()).count(), why);
+      const std::string nobody = alternatives_.why_nobody_leads();
+      say("trainer: machine {} of {}: still looking for machine 0, for {:.0f} s more: {}{}\n", own_.machine,
+          own_.machines, std::chrono::duration<double>(end - Clock::now()).count(), why,
+          nobody.empty() ? "" : "\n  no machine leads in its place: " + nobody);
       reminder = Clock::now() + kReminderEvery;
     }
-    pause(kRetryEvery, signals_);
+    for (const Clock::time_point next = Clock::now() + kRetryEvery; Clock::now() < next;) wait({}, next);
   } while (Clock::now() < end);
   const std::string advice =
       is_unproven ? ""
-                  : fmt::format("\n  is it running there, with --node_rank 0 and the same --master_addr and --master_port? "
-                                "does a firewall block port {}?",
-                                appointment_.port);
-  throw PeerError("machine 0 was not reached at {} within {:g} s: {}{}", where, seconds, why, advice);
+                  : fmt::format(
+                        "\n  is it running there, with --node_rank 0 and the same --master_addr and --master_port? "
+                        "does a firewall block port {}?",
+                        appointment_.port);
+  const std::string nobody = alternatives_.why_nobody_leads();
+  throw PeerError("machine 0 was not reached at {} within {:g} s: {}{}{}", where, seconds, why, advice,
+                  nobody.empty() ? "" : "\n  no machine leads in its place: " + nobody);
 }
 
 void Follower::report(int code, const std::string& why, std::chrono::milliseconds patience) {
@@ -94,24 +102,39 @@ Follower::Greeted Follower::greet(const LeaderPlace& place) {
 
 /// Without a secret, only a loopback address, unless the user allows any.
 bool Follower::may_connect_to(const LeaderPlace& place) const {
-  if (place.machine == own_.machine || (place.host == appointment_.host && place.port == appointment_.port)) return false;
+  if (place.machine == own_.machine || (place.host == appointment_.host && place.port == appointment_.port))
+    return false;
   return !appointment_.key.empty() || appointment_.wants_no_secret || open_address(place.host, place.port).empty();
 }
 
 /// Null: this machine leads. Errors: NotYet, of the appointed address.
-std::optional<Follower::Joined> Follower::try_all(const Alternatives& alternatives) {
-  try {
-    return try_once(appointed());
-  } catch (const NotYet&) {
-    if (const auto place = alternatives.place(); place && may_connect_to(*place)) {
-      try {
-        return try_once(*place);
-      } catch (const NotYet&) {  // it is lost too, or not ready
-      }
+std::optional<Follower::Joined> Follower::try_all() {
+  NotYet first{"it is this machine's own address"};
+  if (own_.machine != 0 || alternatives_.door() == nullptr) {
+    try {
+      return try_once(appointed());
+    } catch (const NotYet& not_yet) {
+      first = not_yet;
     }
-    if (alternatives.takes_over()) return std::nullopt;
-    throw;
   }
+  for (const LeaderPlace& place : alternatives_.places()) {
+    if (!may_connect_to(place)) continue;
+    wait({}, Clock::now());
+    try {
+      return try_once(place);
+    } catch (const NotYet&) {  // it is lost too, or not ready
+    }
+  }
+  if (alternatives_.takes_over()) return std::nullopt;
+  throw first;
+}
+
+/// Serves the door meanwhile, so that two machines that look for each other both get answers.
+void Follower::wait(std::vector<pollfd> events, Clock::time_point until) {
+  Door* const door = alternatives_.door();
+  if (door != nullptr) door->add_events(events);
+  wait_for(std::move(events), door != nullptr ? std::min(until, door->next_deadline()) : until, signals_);
+  if (door != nullptr) door->serve();
 }
 
 Follower::Joined Follower::try_once(const LeaderPlace& place) {
@@ -123,10 +146,11 @@ Follower::Joined Follower::try_once(const LeaderPlace& place) {
                                "machine",
                                there, appointment_.key.empty() ? "; this machine has none" : ""));
   if (epoch != 0 && epoch < own_.epoch)
-    throw NotYet{fmt::format("the leader at {} is of leader epoch {}, but epoch {} has begun since: it was paused or cut "
-                             "off, and succeeded",
-                             there, epoch, own_.epoch),
-                 true};
+    throw NotYet{
+        fmt::format("the leader at {} is of leader epoch {}, but epoch {} has begun since: it was paused or cut "
+                    "off, and succeeded",
+                    there, epoch, own_.epoch),
+        true};
   if (welcome.op == LinkOp::kEnd) throw_ending(welcome);
   if (welcome.op != LinkOp::kWelcome || welcome.strings.size() != 1)
     throw PeerError("machine 0 at {} broke the protocol", there);
@@ -145,23 +169,10 @@ Follower::Joined Follower::try_once(const LeaderPlace& place) {
   return joined;
 }
 
-/// Connects to the first address of the leader that answers.
-FileDescriptor Follower::connect(const LeaderPlace& place) {
-  std::string why;
-  try {
-    for (const Address& address : resolve(place.host, place.port)) {
-      try {
-        FileDescriptor socket = connect_to(address, kConnectPatience);
-        watch_over(socket);
-        return socket;
-      } catch (const PeerError& error) {
-        why = error.what();
-      }
-    }
-  } catch (const PeerError& error) {
-    why = error.what();
-  }
-  throw NotYet{why};
+FileDescriptor Follower::connect(const LeaderPlace& place) try {
+  return connect_to_host(place.host, place.port);
+} catch (const PeerError& error) {
+  throw NotYet{error.what()};
 }
 
 /// `unproven`: the reason to report when the other end sends anything that isn't a message with a valid seal.
@@ -176,7 +187,7 @@ LinkMessage Follower::answer(MachineLine& line, const std::string& unproven) {
     }
     if (!line.is_open()) throw NotYet{line.why_closed()};
     if (Clock::now() >= end) throw NotYet{"it accepts the connection, but does not answer"};
-    wait_for({{line.fd(), POLLIN, 0}}, end, signals_);
+    wait({{line.fd(), POLLIN, 0}}, end);
   }
 }
 

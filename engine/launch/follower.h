@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "engine/launch/address.h"
 #include "engine/launch/meeting.h"
@@ -20,10 +21,12 @@ class Follower {
     bool waits = false;  // for the next generation
     int64_t epoch = 0;   // the leader's: Note [Leader epochs]
   };
-  /// Where else to look for a leader, and whether to lead instead: see Note [Succession].
+  /// Where else to look for a leader, in this order, and whether to lead instead: see Note [Succession].
   struct Alternatives {
-    std::function<std::optional<LeaderPlace>()> place = [] { return std::nullopt; };
+    std::function<std::vector<LeaderPlace>()> places = [] { return std::vector<LeaderPlace>(); };
     std::function<bool()> takes_over = [] { return false; };
+    std::function<Door*()> door = [] { return nullptr; };  // where others vote for this machine; null: they don't
+    std::function<std::string()> why_nobody_leads = [] { return ""; };
   };
   /// Retries connecting to machine 0, or to the leader in its place, until it answers, and reports on standard error
   /// what it waits for. Null when this machine has taken over.
@@ -50,8 +53,9 @@ class Follower {
   };
 
   Greeted greet(const LeaderPlace& place);
+  void wait(std::vector<pollfd> events, Clock::time_point until);
   Joined try_once(const LeaderPlace& place);
-  std::optional<Joined> try_all(const Alternatives& alternatives);
+  std::optional<Joined> try_all();
   FileDescriptor connect(const LeaderPlace& place);
   LeaderPlace appointed() const { return {.host = appointment_.host, .port = appointment_.port}; }
   bool may_connect_to(const LeaderPlace& place) const;
@@ -60,6 +64,7 @@ class Follower {
   const Appointment& appointment_;
   const Introduction& own_;
   SignalQueue& signals_;
+  Alternatives alternatives_{};
 };
 
 }  // namespace trainer::launch

@@ -20,24 +20,35 @@ int64_t Holdings::step() const {
   return step_of_checkpoint(newest);
 }
 
+bool Holdings::is_newer_than(const Holdings& other) const {
+  return !newest.empty() && (other.newest.empty() || std::pair(epoch, step()) > std::pair(other.epoch, other.step()));
+}
+
 std::string manifest_digest(const fs::path& checkpoint) {
   return checkpoint::digest_of_file("xxh3", checkpoint / checkpoint::kManifestFile);
 }
 
 Holdings holdings_of(const fs::path& output_dir, const std::string& whole) {
   Holdings holdings;
-  const std::vector<checkpoint::Found> all = checkpoint::find_checkpoints(output_dir);
-  for (auto found = all.rbegin(); found != all.rend(); ++found) {
-    const std::string name = found->folder.filename().string();
+  std::map<std::pair<int64_t, int64_t>, std::pair<fs::path, checkpoint::Contents>> all;  // by epoch and step
+  for (const checkpoint::Found& found : checkpoint::find_checkpoints(output_dir)) {
     try {
-      const checkpoint::Contents contents = checkpoint::read_contents(found->folder);
-      for (const checkpoint::StoredFile& file : contents.files) checkpoint::check_size(found->folder, file);
-      if (holdings.newest.empty() && name != whole) checkpoint::verify_files(found->folder, contents);
-      holdings.checkpoints[name] = manifest_digest(found->folder);
-      if (!holdings.newest.empty()) continue;
+      checkpoint::Contents contents = checkpoint::read_contents(found.folder);
+      for (const checkpoint::StoredFile& file : contents.files) checkpoint::check_size(found.folder, file);
+      holdings.checkpoints[found.folder.filename().string()] = manifest_digest(found.folder);
+      all[{contents.leader_epoch, found.step}] = {found.folder, std::move(contents)};
+    } catch (const Error&) {  // damaged: not held
+    }
+  }
+  for (auto newest = all.rbegin(); newest != all.rend() && holdings.newest.empty(); ++newest) {
+    const auto& [folder, contents] = newest->second;
+    const std::string name = folder.filename().string();
+    try {
+      if (name != whole) checkpoint::verify_files(folder, contents);
       holdings.newest = name;
       holdings.epoch = contents.leader_epoch;
-    } catch (const Error&) {  // damaged: not held
+    } catch (const Error&) {
+      holdings.checkpoints.erase(name);
     }
   }
   return holdings;
@@ -60,7 +71,8 @@ Holdings holdings_from(const std::string& text) {
   std::getline(lines, holdings.newest);
   std::getline(lines, epoch);
   const auto [stop, error] = std::from_chars(epoch.data(), epoch.data() + epoch.size(), holdings.epoch);
-  if (error != std::errc() || holdings.epoch < 0 || holdings.epoch >= kMostEpochs || (!holdings.newest.empty() && holdings.step() < 0))
+  if (error != std::errc() || holdings.epoch < 0 || holdings.epoch >= kMostEpochs ||
+      (!holdings.newest.empty() && holdings.step() < 0))
     throw PeerError("malformed message: no list of checkpoints");
   while (std::getline(lines, line)) {
     const std::size_t space = line.find(' ');

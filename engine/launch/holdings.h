@@ -16,6 +16,8 @@ struct Holdings {
   int64_t epoch = 0;   // its leader epoch
 
   int64_t step() const;  // of the newest; -1: there is none
+  /// A checkpoint of a later leader is newer: the run continued without those that it didn't know.
+  bool is_newer_than(const Holdings& other) const;
 };
 
 /// The checkpoints in `output_dir`. The newest ones are read byte for byte until one is whole; `whole`, the name of one

@@ -23,7 +23,7 @@
 namespace trainer::launch {
 namespace {
 
-constexpr std::size_t kHead = 5;  // strings before the settings
+constexpr std::size_t kHead = 7;  // strings before the settings
 constexpr double kMostAhead = 5;  // seconds; beyond that, the logs of two machines can't be compared
 
 double now() {
@@ -86,8 +86,13 @@ Introduction introduce(const config::Plan& plan, const std::string& worker_path)
 
 LinkMessage to_message(const Introduction& introduction) {
   LinkMessage message{.op = LinkOp::kIntroduce, .code = introduction.machine, .number = introduction.machines};
-  message.strings = {introduction.name, introduction.build, introduction.job, fmt::format("{:.3f}", now()),
-                     std::to_string(introduction.epoch)};
+  message.strings = {introduction.name,
+                     introduction.build,
+                     introduction.job,
+                     fmt::format("{:.3f}", now()),
+                     std::to_string(introduction.epoch),
+                     to_text(introduction.votes),
+                     std::to_string(introduction.candidates_below)};
   for (const Setting& setting : introduction.settings)
     message.strings.insert(message.strings.end(), {setting.path, setting.value, setting.origin});
   return message;
@@ -104,6 +109,8 @@ Introduction introduction_of(const LinkMessage& message) {
                             .build = strings[1],
                             .job = strings[2],
                             .epoch = std::strtoll(strings[4].c_str(), nullptr, 10),
+                            .votes = vote_record_from(strings[5]),
+                            .candidates_below = static_cast<int>(std::strtol(strings[6].c_str(), nullptr, 10)),
                             .ahead = std::strtod(strings[3].c_str(), nullptr) - now()};
   if (introduction.epoch < 0 || introduction.epoch >= kMostEpochs)
     throw PeerError("malformed message: leader epoch {}", introduction.epoch);

@@ -1,12 +1,14 @@
 // How a machine identifies itself when it joins, and what must be the same on all machines.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "engine/base/link_protocol.h"
 #include "engine/config/plan/plan.h"
+#include "engine/launch/membership.h"
 
 namespace trainer::launch {
 
@@ -18,11 +20,14 @@ struct Setting {
 struct Introduction {
   int machine = 0;
   int machines = 1;
-  std::string name;   // the host name: "node-b"
-  std::string build;  // of the program that trains
-  std::string job;    // "SLURM job 7, step 0"; "" without a scheduler that numbers jobs
-  int64_t epoch = 0;  // the highest leader epoch that it has followed: Note [Leader epochs]
-  double ahead = 0;   // if received: seconds by which its clock is ahead of ours, ignoring the message's latency
+  std::string name;    // the host name: "node-b"
+  std::string build;   // of the program that trains
+  std::string job;     // "SLURM job 7, step 0"; "" without a scheduler that numbers jobs
+  int64_t epoch = 0;   // the highest leader epoch that it has followed: Note [Leader epochs]
+  VoteRecord votes{};  // Note [Votes]
+  /// It accepts a machine that doesn't lead yet, but asks for votes, only if its number is below this.
+  int candidates_below = INT_MAX;
+  double ahead = 0;  // if received: seconds by which its clock is ahead of ours, ignoring the message's latency
   std::vector<Setting> settings;
 };
 

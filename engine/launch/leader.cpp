@@ -61,7 +61,7 @@ Leader::Gathered Leader::gather(Terms terms) {
   last_call_.reset();
   if (!is_complete() && !last_call_) say_who_is_missing();
   const Clock::time_point end = Clock::now() + appointment_.patience;
-  Clock::time_point reminder = Clock::now() + kReminderEvery;
+  Clock::time_point reminder = Clock::now() + kReminderEvery, had_majority = Clock::now();
   while (!is_complete()) {
     try {
       wait(last_call_.value_or(end));
@@ -69,8 +69,9 @@ Leader::Gathered Leader::gather(Terms terms) {
       call_off(128 + stopped.signal, "");
     }
     serve();
-    if (is_superseded()) throw MachineError("{}", superseded_);
     const Clock::time_point now = Clock::now();
+    if (why_no_majority().empty()) had_majority = now;
+    step_down_if_needed(had_majority);
     if (now >= reminder) say_who_is_missing();
     if (now >= reminder) reminder = now + kReminderEvery;
     if (now >= end && !is_complete()) give_up();
@@ -82,17 +83,42 @@ Leader::Gathered Leader::gather(Terms terms) {
 /// All expected machines are connected, or enough of them are and the last call is over.
 bool Leader::is_complete() {
   const std::vector<int> followers = here();
-  if (size_of(static_cast<int>(followers.size()) + 1) == 0) {
+  if (!could_begin()) {
     last_call_.reset();
     return false;
   }
   if (std::includes(followers.begin(), followers.end(), expected_.begin(), expected_.end())) return true;
   if (last_call_) return Clock::now() >= *last_call_;
-  last_call_ = Clock::now() + appointment_.last_call;
+  last_call_ = Clock::now() + last_call();
   say("trainer: {} of {} machines {} enough: others may join at {} within {:g} s\n", followers.size() + 1,
       own_.machines, followers.empty() ? "is" : "are", endpoint_text(appointment_.host, appointment_.port),
-      seconds(appointment_.last_call));
-  return appointment_.last_call.count() == 0;
+      seconds(last_call()));
+  return last_call().count() == 0;
+}
+
+std::chrono::milliseconds Leader::last_call() const {
+  constexpr std::chrono::milliseconds kForAHerald{3000};  // of a leader, if this machine has lost its disk
+  const bool may_be_led = votes_ != nullptr && phase_ == Phase::kFirstMeeting && votes_->record().agreed.epoch == 0;
+  return may_be_led ? std::max(appointment_.last_call, kForAHerald) : appointment_.last_call;
+}
+
+void Leader::step_down_if_needed(Clock::time_point without_majority_since) const {
+  if (is_superseded() && votes_ == nullptr) throw MachineError("{}", superseded_);
+  if (is_superseded()) throw SteppedDown{superseded_, successor_};
+  if (Clock::now() - without_majority_since > appointment_.silence) throw SteppedDown{why_no_majority()};
+}
+
+/// Of the machines that would take part; "" if they have one, or need none.
+std::string Leader::why_no_majority() const {
+  if (votes_ == nullptr) return "";
+  std::map<int, VoteRecord> records{{own_.machine, votes_->record()}};
+  for (const int machine : here()) {
+    const auto found = std::find_if(visitors_.begin(), visitors_.end(), [&](const Visitor& visitor) {
+      return visitor.who && visitor.who->machine == machine;
+    });
+    if (std::ssize(records) < size_of(static_cast<int>(here().size()) + 1)) records[machine] = found->who->votes;
+  }
+  return launch::why_no_majority(records);
 }
 
 Leader::Gathered Leader::take_along(Terms terms) {
@@ -138,6 +164,7 @@ void Leader::dismiss_all(const LinkMessage& last) {
 }
 
 void Leader::serve() {
+  if (herald_ && !in_attempt_.contains(0) && numbered(0) == nullptr) herald_->serve();
   entrance_.let_in(visitors_);
   for (Visitor& visitor : visitors_) hear(visitor);
   ping();
@@ -210,6 +237,7 @@ void Leader::listen() {
 
 void Leader::add_events(std::vector<pollfd>& events) const {
   entrance_.add_events(events);
+  if (herald_) herald_->add_events(events);
   for (const Visitor& visitor : visitors_) {
     if (!visitor.line.is_open()) continue;
     const bool writes = visitor.line.has_unsent();
@@ -279,11 +307,13 @@ std::vector<int> Leader::missing() const {
 }
 
 void Leader::say_who_is_missing() const {
-  say("trainer: waiting for {} of {} at {} (for at most {:g} s{})\n", listed(missing()), own_.machines,
+  const std::string why = why_no_majority();
+  say("trainer: waiting for {} of {} at {} (for at most {:g} s{}){}\n", listed(missing()), own_.machines,
       endpoint_text(appointment_.host, appointment_.port), seconds(appointment_.patience),
       appointment_.is_elastic() ? fmt::format("; {} {} enough", appointment_.sizes.front(),
                                               appointment_.sizes.front() == 1 ? "machine is" : "machines are")
-                                : "");
+                                : "",
+      why.empty() ? "" : "\n  " + why);
 }
 
 Visitor* Leader::numbered(int machine) {

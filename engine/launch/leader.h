@@ -11,8 +11,10 @@
 
 #include "engine/launch/admissions.h"
 #include "engine/launch/entrance.h"
+#include "engine/launch/herald.h"
 #include "engine/launch/meeting.h"
 #include "engine/launch/terms.h"
+#include "engine/launch/votes.h"
 
 namespace trainer::launch {
 
@@ -22,31 +24,51 @@ namespace trainer::launch {
 /// the run.
 class Leader : public Door {
  public:
-  /// `epoch`: of its leadership; 0: it has none, and only turns machines away. See Note [Leader epochs].
+  /// `epoch`: of its leadership; 0: it has none, and only turns machines away, or asks for votes. See Note [Leader
+  /// epochs].
   Leader(const Appointment& appointment, const Introduction& own, SignalQueue& signals, int64_t epoch);
   /// Between attempts, for connections from now on.
   void set_epoch(int64_t epoch) { epoch_ = epoch; }
   /// Makes this leadership's epoch higher than `above` and returns it; 0: another machine leads.
   using Outbid = std::function<int64_t(int64_t above)>;
-  /// To be called when a machine has followed a higher epoch before this leader has led anything: its disk was replaced,
-  /// and the number lost with it. Without it, such a leader counts as superseded.
+  /// To be called when a machine has followed a higher epoch before this leader has led anything: its disk was
+  /// replaced, and the number lost with it. Without it, such a leader counts as superseded.
   void on_higher_epoch(Outbid outbid) { outbid_ = std::move(outbid); }
-  /// Instead of the first meeting, when this machine succeeds a leader that was lost: listens. Errors: MachineError.
+  /// Instead of the first meeting, when this machine succeeds a leader that was lost, or asks to: listens. Errors:
+  /// MachineError.
   void succeed();
+  /// Attempts need a majority from now on, which `votes` defines: Note [Votes]; null: they don't.
+  void need_majority(const Votes* votes) { votes_ = votes; }
+  /// Whether the machines that are connected can make up an attempt.
+  bool could_begin() const { return size_of(static_cast<int>(here().size()) + 1) > 0 && why_no_majority().empty(); }
+  /// Tells machine 0, which is appointed to lead at `appointment`, unless it is connected, that this one does, at
+  /// `place`.
+  void tell_machine_0(const Appointment& appointment, const LeaderPlace& place) {
+    if (!herald_) herald_.emplace(appointment);
+    herald_->set_leader(place, epoch_);
+  }
 
   struct Gathered {
     Machines machines;
     Terms terms;
+  };
+  /// Thrown where attempts need a majority: another machine leads, or this one can't.
+  struct SteppedDown {
+    std::string why;
+    std::optional<LeaderPlace> leader{};  // if it is known
   };
   /// Listens on the appointed address until all machines have connected and proved that they know the secret, or enough
   /// have and the last call is over; then sends each of them `terms`, completed with its rank assignment. Reports on
   /// standard error which machines it waits for. Errors: PeerError when too few connect in time and, in the first
   /// meeting, when one has a different secret or build; in the first meeting also ConfigError, on every machine, with
   /// all differences of their configurations, or when there is no secret and the address is open; MachineError when it
-  /// can't listen on that address, or was superseded.
+  /// can't listen on that address, or was superseded; SteppedDown.
   Gathered gather(Terms terms);
   /// A machine has followed a leader of a higher epoch.
   bool is_superseded() const { return !superseded_.empty(); }
+  /// The other leader, if it is known.
+  const std::optional<LeaderPlace>& successor() const { return successor_; }
+  std::string superseded() const override { return votes_ != nullptr ? superseded_ : ""; }
   /// Sends the outcome of the run to the machines that still wait to join.
   void dismiss_all(const LinkMessage& last);
   /// Instead of gather(), when machine 0 has failed before: tells the others, as they connect, that the run has ended,
@@ -71,6 +93,7 @@ class Leader : public Door {
   void greet(Visitor& visitor, const LinkMessage& hello);
   void admit(Visitor& visitor, Introduction who);
   void meet_higher_epoch(Visitor& visitor);
+  void hear_leader(Visitor& visitor, const LinkMessage& leads);
   void welcome(Visitor& visitor);
   void doubt(Visitor& visitor, const std::string& why);
   void refuse(Visitor& visitor, int code, const std::string& why);
@@ -83,6 +106,9 @@ class Leader : public Door {
   [[noreturn]] void call_off(int code, const std::string& why);
   [[noreturn]] void give_up();
   bool is_complete();
+  std::chrono::milliseconds last_call() const;
+  void step_down_if_needed(Clock::time_point without_majority_since) const;
+  std::string why_no_majority() const;
   Gathered take_along(Terms terms);
 
   /// The largest usable number of machines, out of `machines`; 0: too few to continue.
@@ -111,6 +137,9 @@ class Leader : public Door {
   int64_t epoch_;
   Outbid outbid_;
   std::string superseded_;  // by whom; "": as far as is known, by nobody
+  std::optional<LeaderPlace> successor_;
+  const Votes* votes_ = nullptr;
+  std::optional<Herald> herald_;
 };
 
 }  // namespace trainer::launch

@@ -1,5 +1,6 @@
 // How the leader receives what connects to it: machines of the run, and strangers.
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -26,6 +27,8 @@ void Leader::hear(Visitor& visitor) {
       if (visitor.refused || visitor.who) continue;  // only keeps the connection alive
       if (visitor.greeted && message->op == LinkOp::kEnd) {
         hear_end(visitor, *message);
+      } else if (visitor.greeted && message->op == LinkOp::kLeads) {
+        hear_leader(visitor, *message);
       } else if (visitor.greeted) {
         admit(visitor, introduction_of(*message));
       } else {
@@ -87,7 +90,12 @@ void Leader::admit(Visitor& visitor, Introduction who) {
                     "main_process_port (MASTER_PORT) for one of them",
                     endpoint_text(appointment_.host, appointment_.port), visitor.name(), visitor.who->job, own_.job),
         false);
-  if (visitor.who->epoch > epoch_ && !farewell_) return meet_higher_epoch(visitor);
+  const bool asks_for_votes = epoch_ == 0 && !farewell_;
+  if (asks_for_votes && own_.machine >= visitor.who->candidates_below) {
+    visitor.who.reset();
+    return visitor.line.close();  // it looks elsewhere
+  }
+  if (visitor.who->epoch > epoch_ && !asks_for_votes && !farewell_) return meet_higher_epoch(visitor);
   if (farewell_) {
     told_.insert(visitor.who->machine);
     return refuse(visitor, farewell_->code, farewell_->strings.front());
@@ -109,8 +117,19 @@ void Leader::admit(Visitor& visitor, Introduction who) {
   welcome(visitor);
 }
 
-/// The visitor has followed a later leader than this one. If this one has led nothing yet, it takes a higher epoch, under
-/// which the visitor connects again; otherwise it was succeeded while it was paused or cut off.
+/// Another machine leads a later generation: this one has lost its disk, or was cut off.
+void Leader::hear_leader(Visitor& visitor, const LinkMessage& leads) {
+  visitor.refused = true;
+  visitor.line.end();
+  if (votes_ == nullptr || leads.strings.size() != 2 || leads.number <= votes_->record().agreed.epoch) return;
+  successor_ =
+      LeaderPlace{.machine = leads.code, .host = leads.strings[0], .port = std::atoi(leads.strings[1].c_str())};
+  superseded_ = fmt::format("machine {} leads the run, at {} (leader epoch {})", leads.code,
+                            endpoint_text(successor_->host, successor_->port), leads.number);
+}
+
+/// The visitor has followed a later leader than this one. If this one has led nothing yet, it takes a higher epoch,
+/// under which the visitor connects again; otherwise it was succeeded while it was paused or cut off.
 void Leader::meet_higher_epoch(Visitor& visitor) {
   const int64_t higher = visitor.who->epoch;
   const int64_t now = phase_ == Phase::kFirstMeeting && outbid_ ? outbid_(higher) : 0;
@@ -120,7 +139,8 @@ void Leader::meet_higher_epoch(Visitor& visitor) {
     return visitor.line.close();
   }
   superseded_ = fmt::format(
-      "machine {} leads no longer: {} has followed leader epoch {}, which is higher than its own, {}\n  it was paused or "
+      "machine {} leads no longer: {} has followed leader epoch {}, which is higher than its own, {}\n  it was paused "
+      "or "
       "cut off, and another machine has succeeded it",
       own_.machine, visitor.name(), higher, epoch_);
   send_away(visitor, kMachineFailure, superseded_, false);

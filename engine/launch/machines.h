@@ -55,6 +55,8 @@ class Door {
   virtual Clock::time_point next_deadline() const = 0;
   /// The machines that wait to join, once the run can continue with more machines than it has; else "".
   virtual std::string newcomers() const = 0;
+  /// Why this machine leads no longer; "" while it does.
+  virtual std::string superseded() const = 0;
   /// Machines of the last attempt may connect again.
   virtual void attempt_has_ended() = 0;
 };
@@ -80,6 +82,7 @@ class Machines {
   std::optional<Clock::time_point> next_deadline() const;
   /// See Door.
   std::string newcomers() const { return door_ != nullptr ? door_->newcomers() : ""; }
+  std::string superseded() const { return door_ != nullptr ? door_->superseded() : ""; }
 
   void send(int machine, const LinkMessage& message) { numbered(machine).line.send(message); }
   void send_all(const LinkMessage& message);

@@ -14,7 +14,7 @@ std::unique_ptr<Replication> Replicas::begin(const Terms& terms, bool shares_fol
                                              Machines& machines, SignalQueue& signals, RunStatus& status) {
   if (config_.checkpoint.replicas < 2 || machines.others().empty()) return nullptr;
   if (shares_folder) {
-    lock_.reset();
+    release_folder();
     if (leads != nullptr && !std::exchange(told_, true))
       say("trainer: warning: checkpoint.replicas is {}, but all machines share output_dir: there is one copy of each "
           "checkpoint\n",
@@ -22,7 +22,7 @@ std::unique_ptr<Replication> Replicas::begin(const Terms& terms, bool shares_fol
     return nullptr;
   }
   if (leads != nullptr) return lead(terms, *leads, machines, signals, status);
-  const std::string why_not = lock();
+  const std::string why_not = hold_folder();
   const Helped helped = help_restore(config_.output_dir, terms.machine, why_not, whole_, machines, signals);
   whole_ = helped.own.newest;
   if (!why_not.empty()) return nullptr;
@@ -34,12 +34,14 @@ std::unique_ptr<Replication> Replicas::lead(const Terms& terms, Leadership& lead
                                             SignalQueue& signals, RunStatus& status) {
   checkpoint::recover_replaced(config_.output_dir);
   const Fetch what = config_.checkpoint.metric_for_best_model == "none" ? Fetch::kNewest : Fetch::kAll;
-  const Restored restored = restore_newest(config_.output_dir, beginning(terms), what, whole_, machines, signals);
+  const Beginning how = beginning(terms);
+  const Restored restored = restore_newest(config_.output_dir, how, what, whole_, machines, signals);
   whole_ = restored.own.newest;
   // Once it has led an attempt, copies of its own checkpoints are of its epoch.
   const int64_t highest = restored.highest_epoch();
   leads.raise_epoch(std::exchange(has_led_, true) && !restored.fetched ? highest - 1 : highest);
-  go_ahead(leads.epoch(), machines);
+  if (how == Beginning::kNewest) remove_abandoned(config_.output_dir, restored.own);
+  go_ahead(leads.epoch(), how == Beginning::kNewest ? restored.own : Holdings{}, machines);
   return std::make_unique<Replicator>(config_.output_dir, config_.checkpoint.replicas - 1, restored.others, machines,
                                       status);
 }
@@ -54,11 +56,10 @@ Beginning Replicas::beginning(const Terms& terms) const {
   return choice == "false" ? Beginning::kFromScratch : Beginning::kNamed;
 }
 
-/// A follower's folder, for its copies. Returns why that fails, or "".
-std::string Replicas::lock() {
+std::string Replicas::hold_folder() {
   try {
-    if (!lock_) {
-      lock_.emplace(config_.output_dir);
+    if (!folder_) {
+      folder_.emplace(config_.output_dir);
       checkpoint::remove_partial(config_.output_dir);
     }
     return "";

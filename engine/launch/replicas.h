@@ -25,6 +25,10 @@ class Replicas {
   /// nothing does, because one copy is enough or the machines share the folder. Errors: those of restore_newest().
   std::unique_ptr<Replication> begin(const Terms& terms, bool shares_folder, Leadership* leads, Machines& machines,
                                      SignalQueue& signals, RunStatus& status);
+  /// A follower locks its folder, for its copies. Returns why that fails, or "".
+  std::string hold_folder();
+  /// A follower that is about to lead locks the folder as a leader does.
+  void release_folder() { folder_.reset(); }
   /// After the attempt.
   void end(const Replication& replication);
 
@@ -32,11 +36,10 @@ class Replicas {
   Beginning beginning(const Terms& terms) const;
   std::unique_ptr<Replication> lead(const Terms& terms, Leadership& leads, Machines& machines, SignalQueue& signals,
                                     RunStatus& status);
-  std::string lock();
 
   const config::Config& config_;
-  std::optional<FolderLock> lock_;  // a follower's
-  std::string whole_;               // a checkpoint here that needs no verification any more
+  std::optional<FolderLock> folder_;  // a follower's
+  std::string whole_;                 // a checkpoint here that needs no verification any more
   bool has_led_ = false, told_ = false;
 };
 

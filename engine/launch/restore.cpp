@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "engine/base/errors.h"
+#include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/checkpoint/contents.h"
 #include "engine/launch/background.h"
 #include "engine/launch/copy_receiver.h"
 #include "engine/launch/copy_sender.h"
@@ -100,10 +102,9 @@ Restored restore_newest(const fs::path& folder, Beginning beginning, Fetch what,
   if (beginning == Beginning::kFromScratch) refuse_leftovers(all.others, machines);
   if (beginning != Beginning::kNewest) return all;
   for (std::vector<Holdings> candidates = all.others;;) {
-    const auto best = std::max_element(candidates.begin(), candidates.end(), [](const Holdings& a, const Holdings& b) {
-      return std::pair(a.step(), a.epoch) < std::pair(b.step(), b.epoch);
-    });
-    if (best == candidates.end() || best->step() <= all.own.step()) return all;
+    const auto best = std::max_element(candidates.begin(), candidates.end(),
+                                       [](const Holdings& a, const Holdings& b) { return b.is_newer_than(a); });
+    if (best == candidates.end() || !best->is_newer_than(all.own)) return all;
     Machine& from = machines.others().at(static_cast<std::size_t>(best - candidates.begin()));
     const auto has_fetched = [&](const std::string& name) {
       const std::string why = fetch(name, from, folder, machines, signals);
@@ -127,8 +128,25 @@ Restored restore_newest(const fs::path& folder, Beginning beginning, Fetch what,
   }
 }
 
-void go_ahead(int64_t leader_epoch, Machines& machines) {
-  machines.send_all({.op = LinkOp::kGoAhead, .number = leader_epoch});
+void go_ahead(int64_t leader_epoch, const Holdings& newest, Machines& machines) {
+  machines.send_all({.op = LinkOp::kGoAhead, .number = leader_epoch, .strings = {to_text(newest)}});
+}
+
+void remove_abandoned(const fs::path& folder, const Holdings& newest) {
+  if (newest.newest.empty()) return;
+  for (const checkpoint::Found& found : checkpoint::find_checkpoints(folder)) {
+    if (found.step <= newest.step()) continue;
+    try {
+      const int64_t epoch = checkpoint::read_contents(found.folder).leader_epoch;
+      if (epoch >= newest.epoch) continue;
+      checkpoint::remove_checkpoint(found.folder);
+      say("trainer: removed {}: it is of leader epoch {}, but epoch {} continued the run from an earlier step, and is "
+          "at "
+          "{}\n",
+          found.folder.string(), epoch, newest.epoch, newest.newest);
+    } catch (const InputError&) {  // damaged, so it isn't used
+    }
+  }
 }
 
 Helped help_restore(const fs::path& folder, int machine, const std::string& why_not, const std::string& whole,
@@ -138,7 +156,10 @@ Helped help_restore(const fs::path& folder, int machine, const std::string& why_
   machines.send(0, {.op = LinkOp::kHoldings, .strings = {to_text(own)}});
   for (;;) {
     const LinkMessage next = hear_host({LinkOp::kRestore, LinkOp::kGoAhead}, machines, signals);
-    if (next.op == LinkOp::kGoAhead) return {own, next.number};
+    if (next.op == LinkOp::kGoAhead) {
+      if (why_not.empty() && !next.strings.empty()) remove_abandoned(folder, holdings_from(next.strings.front()));
+      return {own, next.number};
+    }
     if (next.number != machine || next.strings.empty()) continue;
     const std::string& checkpoint = next.strings.front();
     if (!checkpoint.empty() && step_of_checkpoint(checkpoint) < 0)

@@ -32,11 +32,15 @@ struct Restored {
 /// of serve_until().
 Restored restore_newest(const std::filesystem::path& folder, Beginning beginning, Fetch what, const std::string& whole,
                         Machines& machines, SignalQueue& signals);
-/// Tells the followers that the attempt can begin, under this leader epoch.
-void go_ahead(int64_t leader_epoch, Machines& machines);
+/// Tells the followers that the attempt can begin, under this leader epoch, from the leader's `newest` checkpoint.
+void go_ahead(int64_t leader_epoch, const Holdings& newest, Machines& machines);
+/// Removes the checkpoints in `folder` that earlier leaders saved after the one with which a later leader continued:
+/// that of `newest`. The run doesn't contain them.
+void remove_abandoned(const std::filesystem::path& folder, const Holdings& newest);
 
 /// Follower, whose number in the attempt is `machine`: sends the leader what it asks for until the leader goes ahead.
-/// `why_not`: why this machine keeps no copies; "" if it does. Returns what it holds, and the leader's epoch.
+/// `why_not`: why this machine keeps no copies; "" if it does. Returns what it holds, without what was abandoned, and
+/// the leader's epoch.
 struct Helped {
   Holdings own;
   int64_t leader_epoch = 0;

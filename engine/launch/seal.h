@@ -10,7 +10,7 @@
 namespace trainer::launch {
 
 /// The protocol between machines; other versions of it are refused, and have other keys.
-inline constexpr const char* kProtocol = "trainer machines 5";
+inline constexpr const char* kProtocol = "trainer machines 6";
 inline constexpr std::size_t kNonceBytes = 32;
 
 /// One direction of a connection. Each message carries a seal as its last string: a MAC of its sequence number and its

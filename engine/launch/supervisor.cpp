@@ -261,9 +261,11 @@ void Supervisor::stop_at_once() {
   kill_all();
 }
 
-/// Leader: yields to a generation with more machines, unless the attempt is ending anyway.
+/// Leader: yields to a generation with more machines, or to another leader, unless the attempt is ending anyway.
 void Supervisor::let_in() {
   if (ending_.is_near() || !ranks_.any_alive()) return;
+  if (const std::string why = machines_.superseded(); !why.empty())
+    return add({.step = ranks_.last_step(), .code = kPeerFailure, .message = why});
   if (const std::string newcomers = machines_.newcomers(); !newcomers.empty()) grow(newcomers);
 }
 

@@ -144,21 +144,7 @@ class ElasticReplicated(elastic_test.OneAddress):
     def start_alone(self, checkpoint):
         return super().start_alone({**checkpoint, "replicas": 2})
 
-    def test_machine_0_is_lost_and_comes_back(self):
-        """With an empty disk."""
-        runs = [self.start_machine(number) for number in range(3)]
-        self.go_on(runs, 3, updates=25)  # so that a checkpoint exists
-        until(lambda: whole(self.elsewhere(1)))
-        runs.pop(0).kill()
-        for run in runs:
-            until(lambda: "restart 1 of 3" in run.err)
-        lose(self.output)
-        runs.insert(0, self.start_machine(0))
-        self.go_on(runs, 3)
-        self.assertRegex(runs[0].err, r"copying checkpoint-\d+ from machine 1 \(")
-        self.stop(runs)
-        self.assert_undisturbed()
-        self.assertEqual(whole(self.elsewhere(1))[-1], whole(self.output)[-1])
+    test_machine_0_is_lost_and_comes_back = None  # elected_test.py: the machines need an address each
 
 if __name__ == "__main__":
     unittest.main()

@@ -33,6 +33,16 @@ class Formal(unittest.TestCase):
             with self.subTest(mistake):
                 self.assertEqual(self.explored("succession.pml", f"-D{mistake}")[1], 1)
 
+    def test_votes_without_a_shared_folder_keep_one_history(self):
+        states, errors = self.explored("votes.pml", "-DEPOCHS=2")
+        self.assertEqual(errors, 0)
+        self.assertGreater(states, 100_000)
+
+    def test_votes_need_their_rules(self):
+        for mistake in ("UNWRITTEN", "IGNORES_VOTES", "ANY_HALF", "LATE", "AGREES_FIRST"):
+            with self.subTest(mistake):
+                self.assertEqual(self.explored("votes.pml", f"-D{mistake}")[1], 1)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -416,5 +416,103 @@ TEST_F(Replicated, TheRunEndsOnceItsModelHasACopy) {
   EXPECT_FALSE(anyone_left());
 }
 
+/// The same machines, as an elastic run: a majority may replace the leader. Machine 0 has an address of its own.
+class Elected : public Replicated {
+ protected:
+  Elected() {
+    plan_.config.min_machines = 1;
+    plan_.config.main_process_ip = "127.0.0.2";
+    patience_.silence = milliseconds(2500);
+    patience_.last_call = milliseconds(1000);
+    plan_.config.max_restarts = 9;
+  }
+  /// The first attempt from `attempt` on that has `ranks`.
+  int wait_for_attempt_of(int ranks, int attempt) {
+    const auto note = [&] { return fmt::format("life-{}-0", attempt); };
+    wait_for([&] {
+      while (is_noted(note()) && !noted(note()).empty() && noted(note()) != std::to_string(ranks)) ++attempt;
+      return is_noted(note()) && noted(note()) == std::to_string(ranks);
+    });
+    return attempt;
+  }
+  void stop(int leader, const std::vector<int>& numbers) {
+    kill(pid_of(leader), SIGTERM);
+    for (const int number : numbers) EXPECT_EQ(finish(number), 143) << screens();
+    for (const int number : numbers) EXPECT_FALSE(fs::exists(folder_of(number) / ".votes")) << "the run has ended";
+  }
+};
+
+TEST_F(Elected, AFollowerReplacesALeaderWhoseDiskIsLost) {
+  for (const int number : {0, 1, 2}) start_apart(number, "live:99");
+  int attempt = wait_for_attempt_of(3, 0);
+  save(folder_of(0), 40, kFiles);
+  wait_for([&] { return has_copy(1, 40); });
+  kill(pid_of(0), SIGKILL);
+  finish(0);
+  fs::remove_all(folder_of(0));
+  attempt = wait_for_attempt_of(2, attempt + 1);
+  EXPECT_TRUE(said(1, "machine 1 of 3 leads the run from now on, at 127.0.0.1:")) << screens();
+  save(folder_of(1), 60, kFiles, 2);
+  start_apart(0, "live:99");
+  attempt = wait_for_attempt_of(3, attempt + 1);
+  EXPECT_TRUE(said(0, "machine 0 of 3 leads no longer: machine 1 leads the run, at 127.0.0.1:")) << screens();
+  EXPECT_TRUE(said(0, "connected to machine 1 (")) << screens();
+  wait_for([&] { return fs::exists(folder_of(0) / "checkpoint-60"); });
+  stop(1, {1, 0, 2});
+  EXPECT_FALSE(anyone_left());
+}
+
+TEST_F(Elected, APausedLeaderFollowsItsSuccessor) {
+  for (const int number : {0, 1, 2}) start_apart(number, "live:99");
+  int attempt = wait_for_attempt_of(3, 0);
+  save(folder_of(0), 40, kFiles);
+  wait_for([&] { return has_copy(1, 40); });
+  kill(pid_of(0), SIGSTOP);
+  save(folder_of(0), 80, kFiles);  // which no other machine has
+  attempt = wait_for_attempt_of(2, attempt + 1);
+  const int leader = said(1, "machine 1 of 3 leads the run from now on") ? 1 : 2;  // they have one address
+  save(folder_of(leader), 60, kFiles, 2);
+  kill(pid_of(0), SIGCONT);
+  wait_for_attempt_of(3, attempt + 1);
+  EXPECT_TRUE(said(0, fmt::format("connected to machine {} (", leader))) << screens();
+  wait_for([&] { return fs::exists(folder_of(0) / "checkpoint-60"); });
+  EXPECT_FALSE(fs::exists(folder_of(0) / "checkpoint-80")) << "the run continued without it";
+  EXPECT_TRUE(said(0, "checkpoint-80: it is of leader epoch 1, but epoch 2 continued the run")) << screen(0);
+  stop(leader, {1, 0, 2});
+}
+
+TEST_F(Elected, ALeaderThatLosesAllOthersAtOnceDoesNotContinue) {
+  patience_.join = milliseconds(4000);
+  for (const int number : {0, 1, 2}) start_apart(number, "live:99");
+  wait_for_attempt_of(3, 0);
+  for (const int number : {1, 2}) kill(pid_of(number), SIGKILL);
+  EXPECT_EQ(finish(0), kPeerFailure) << screen(0);
+  EXPECT_TRUE(said(0, "machines 0, 1, 2 trained last (leader epoch ")) << screen(0);
+  EXPECT_TRUE(said(0, "and no majority of them is connected: 1 of 3")) << screen(0);
+}
+
+TEST_F(Elected, OneOfTwoMachinesContinuesOnlyIfItLed) {
+  patience_.join = milliseconds(4000);
+  for (const bool leader_is_lost : {true, false}) {
+    for (const int number : {0, 1}) start_apart(number, "live:99");
+    const int attempt = wait_for_attempt_of(2, 0);
+    kill(pid_of(leader_is_lost ? 0 : 1), SIGKILL);
+    finish(leader_is_lost ? 0 : 1);
+    if (leader_is_lost) {
+      EXPECT_EQ(finish(1), kPeerFailure) << screens();
+      EXPECT_TRUE(said(1,
+                       "no machine leads in its place: of the 2 machines that trained last, 1 without machine 0 is no "
+                       "majority"))
+          << screen(1);
+      for (const int number : {0, 1}) fs::remove_all(folder_of(number));
+      fs::remove_all(folder_ / "notes");
+      fs::create_directories(folder_ / "notes");
+    } else {
+      wait_for_attempt_of(1, attempt + 1);
+      stop(0, {0});
+    }
+  }
+}
+
 }  // namespace
 }  // namespace trainer::launch

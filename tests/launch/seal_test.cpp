@@ -118,7 +118,7 @@ TEST(Secret, IsClearedFromTheFirstEnvironment) {
 TEST(Secret, IsStretchedByScrypt) {
   std::string hex;
   for (const unsigned char byte : stretched("open sesame", kProtocol)) hex += fmt::format("{:02x}", byte);
-  EXPECT_EQ(hex, "57f09db9839297545c542f25250cf994be8c465fa17701c642c2960027de42f0");  // Python: hashlib.scrypt(b"open sesame", salt=b"trainer machines 5", n=2**15, r=8, p=1,
+  EXPECT_EQ(hex, "bad9cf35f0b0d976f75ea8593f2d9d391c719ab54b9f3ce958aae00e4fd9c61f");  // Python: hashlib.scrypt(b"open sesame", salt=b"trainer machines 6", n=2**15, r=8, p=1,
                              //                        maxmem=2**26, dklen=32).hex()
   EXPECT_EQ(stretched("", kProtocol), "");
 }

@@ -3,6 +3,7 @@ time from each change to the first update of the next generation, and checks at 
 undisturbed run.
 
     python3 tools/bench/elastic.py --events 20                  # launchers on one machine, one rank each
+    python3 tools/bench/elastic.py --events 20 --apart          # each with its own network and folder; needs root
 """
 
 import argparse
@@ -23,17 +24,18 @@ def load_helpers(trainer):
     os.environ["TRAINER_BIN"] = str(trainer.resolve())
     sys.path.insert(0, str(ROOT / "tests" / "end_to_end"))
     import elastic_test
+    import elected_test
     import support
-    return elastic_test, support
+    return elastic_test.OneAddress, elected_test.Elected, support
 
 
 class Bench:
     def __init__(self, options):
         self.options = options
         self.random = random.Random(options.seed)
-        elastic_test, self.support = load_helpers(options.trainer)
+        together, apart, self.support = load_helpers(options.trainer)
 
-        class Once(elastic_test.OneAddress):
+        class Once(apart if options.apart else together):
             machines = options.machines
             flags = ("--max_restarts", "1000", "--rdzv_conf", f"last_call_timeout={options.last_call}")
 
@@ -51,16 +53,24 @@ class Bench:
         return set(next(iter(self.runs.values())).ranks().values())
 
     def leader(self):
+        if self.options.apart:  # as the machines that run have agreed last
+            records = [self.test.folder_of(number) / ".votes" for number in self.runs]
+            agreed = [path.read_text().splitlines()[1].split() for path in records if path.exists()]
+            return int(max(agreed, key=lambda words: int(words[0]))[1]) if agreed else 0
         words = (self.test.output / ".lock").read_text().splitlines()[1].split()
         return int(words[1])
 
     def step(self):
+        if self.options.apart:
+            self.test.leader = self.leader()
+            self.test.output = self.test.folder_of(self.test.leader)
         return self.support.last_step(self.test.output)
 
     def change(self):
         """Adds or kills one machine."""
         absent = [number for number in range(self.options.machines) if number not in self.runs]
-        what = CAME if absent and (len(self.runs) == 1 or self.random.random() < 0.5) else KILLED
+        fewest = 2 if self.options.apart else 1  # the other one of two can't replace the leader
+        what = CAME if absent and (len(self.runs) <= fewest or self.random.random() < 0.5) else KILLED
         before = self.ranks()
         begin = time.monotonic()
         if what == CAME:
@@ -118,6 +128,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trainer", type=pathlib.Path, default=ROOT / "build" / "release" / "bin" / "trainer")
     parser.add_argument("--events", type=int, default=20)
+    parser.add_argument("--apart", action="store_true", help="three machines without a shared folder: a majority decides who leads")
     parser.add_argument("--machines", type=int, default=3)
     parser.add_argument("--last_call", type=int, default=1, help="seconds that a lost machine has to rejoin")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
