@@ -118,8 +118,8 @@ TEST(Secret, IsClearedFromTheFirstEnvironment) {
 TEST(Secret, IsStretchedByScrypt) {
   std::string hex;
   for (const unsigned char byte : stretched("open sesame", kProtocol)) hex += fmt::format("{:02x}", byte);
-  EXPECT_EQ(hex, "bad9cf35f0b0d976f75ea8593f2d9d391c719ab54b9f3ce958aae00e4fd9c61f");  // Python: hashlib.scrypt(b"open sesame", salt=b"trainer machines 6", n=2**15, r=8, p=1,
-                             //                        maxmem=2**26, dklen=32).hex()
+  // Python: hashlib.scrypt(b"open sesame", salt=b"trainer machines 6", n=2**15, r=8, p=1, maxmem=2**26, dklen=32).hex()
+  EXPECT_EQ(hex, "bad9cf35f0b0d976f75ea8593f2d9d391c719ab54b9f3ce958aae00e4fd9c61f");
   EXPECT_EQ(stretched("", kProtocol), "");
 }
 
@@ -133,9 +133,11 @@ TEST(Seal, OpensOnlyWithTheSameSecret) {
   const LinkMessage sealed = make_seals("secret", kNonceA, kNonceB, 1).by_follower.put_on(message(1));
   EXPECT_THROW(make_seals("Secret", kNonceA, kNonceB, 1).by_follower.take_off(sealed), PeerError);
   EXPECT_THROW(make_seals("", kNonceA, kNonceB, 1).by_follower.take_off(sealed), PeerError);
-  EXPECT_THROW(make_seals("secret", kNonceB, kNonceB, 1).by_follower.take_off(sealed), PeerError) << "another connection";
+  EXPECT_THROW(make_seals("secret", kNonceB, kNonceB, 1).by_follower.take_off(sealed), PeerError)
+      << "another connection";
   EXPECT_THROW(make_seals("secret", kNonceA, kNonceB, 1).by_leader.take_off(sealed), PeerError) << "sent back";
-  EXPECT_THROW(make_seals("secret", kNonceA, kNonceB, 1).by_follower.take_off({.op = LinkOp::kPing}), PeerError) << "none";
+  EXPECT_THROW(make_seals("secret", kNonceA, kNonceB, 1).by_follower.take_off({.op = LinkOp::kPing}), PeerError)
+      << "none";
 }
 
 TEST(Seal, OfAnOlderLeaderEpochIsInvalid) {
