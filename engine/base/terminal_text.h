@@ -23,11 +23,11 @@ std::string fitted(std::string_view text, size_t columns);
 /// line, and by `hang` more. A word longer than a line stays whole.
 std::string wrapped(std::string_view text, size_t columns, size_t hang = 0);
 
-/// True when standard error is a terminal and the user wants colors there (https://no-color.org).
-bool wants_color();
-
 /// `text` for `fd`: on a terminal wrapped to its width, with a hang of 2; elsewhere unchanged.
 std::string wrapped_for(int fd, std::string_view text);
+
+/// True when standard error is a terminal and the user wants colors there (https://no-color.org).
+bool wants_color();
 
 /// Columns of the terminal at `fd`; `otherwise` when it is not a terminal.
 size_t terminal_width(int fd, size_t otherwise = 100);

@@ -64,8 +64,8 @@ class Attempts {
   std::string checkpoint_before_;  // the newest one of earlier runs
   int number_ = 0;
   int restarts_ = 0;
-  bool resumes_ = false;  // as the leader reports: the run had saved before this machine joined
-  int without_progress_ = 0;                                 // attempts in a row that ended where the one before did
+  bool resumes_ = false;      // as the leader reports: the run had saved before this machine joined
+  int without_progress_ = 0;  // attempts in a row that ended where the one before did
   std::optional<std::pair<std::string, int64_t>> last_end_;  // the newest checkpoint, and the step
 };
 

@@ -16,10 +16,10 @@ constexpr std::chrono::seconds kFarewellPatience{10};  // the tasks of a step st
 void report_failed_start(const config::StartedRank& started, const config::Plan* plan, const Error& error) {
   if (started.machines() < 2 || !started.starts_once()) return;
   const bool knows_port = plan != nullptr && plan->config.main_process_port > 0;
-  const int64_t port = knows_port            ? plan->config.main_process_port
-                       : started.port > 0    ? started.port
-                       : plan != nullptr     ? kDefaultPort
-                                             : started.derived_port;
+  const int64_t port = knows_port         ? plan->config.main_process_port
+                       : started.port > 0 ? started.port
+                       : plan != nullptr  ? kDefaultPort
+                                          : started.derived_port;
   const std::string host = plan != nullptr ? plan->config.main_process_ip : started.address;
   if (port == 0 || host.empty()) return;
   try {

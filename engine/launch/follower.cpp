@@ -59,7 +59,7 @@ std::optional<Follower::Joined> Follower::join(const Alternatives& alternatives)
                         appointment_.port);
   const std::string nobody = alternatives_.why_nobody_leads();
   throw PeerError("machine 0 was not reached at {} within {:g} s: {}{}{}", where, seconds, why, advice,
-                  nobody.empty() ? "" : "\n  no machine leads in its place: " + nobody);
+                  nobody.empty() ? "" : "\n  no machine leads in its place: " + nobody + kAdviceWithoutMajority);
 }
 
 void Follower::report(int code, const std::string& why, std::chrono::milliseconds patience) {
@@ -146,11 +146,10 @@ Follower::Joined Follower::try_once(const LeaderPlace& place) {
                                "machine",
                                there, appointment_.key.empty() ? "; this machine has none" : ""));
   if (epoch != 0 && epoch < own_.epoch)
-    throw NotYet{
-        fmt::format("the leader at {} is of leader epoch {}, but epoch {} has begun since: it was paused or cut "
-                    "off, and succeeded",
-                    there, epoch, own_.epoch),
-        true};
+    throw NotYet{fmt::format("the leader at {} is of leader epoch {}, but epoch {} has begun since: it was paused "
+                             "or cut off, and succeeded",
+                             there, epoch, own_.epoch),
+                 true};
   if (welcome.op == LinkOp::kEnd) throw_ending(welcome);
   if (welcome.op != LinkOp::kWelcome || welcome.strings.size() != 1)
     throw PeerError("machine 0 at {} broke the protocol", there);

@@ -112,12 +112,9 @@ void Leader::step_down_if_needed(Clock::time_point without_majority_since) const
 std::string Leader::why_no_majority() const {
   if (votes_ == nullptr) return "";
   std::map<int, VoteRecord> records{{own_.machine, votes_->record()}};
-  for (const int machine : here()) {
-    const auto found = std::find_if(visitors_.begin(), visitors_.end(), [&](const Visitor& visitor) {
-      return visitor.who && visitor.who->machine == machine;
-    });
-    if (std::ssize(records) < size_of(static_cast<int>(here().size()) + 1)) records[machine] = found->who->votes;
-  }
+  for (const int machine : here())
+    if (std::ssize(records) < size_of(static_cast<int>(here().size()) + 1))
+      records[machine] = numbered(machine)->who->votes;
   return launch::why_no_majority(records);
 }
 
@@ -197,13 +194,15 @@ int Leader::size_of(int machines) const {
 
 void Leader::give_up() {
   const int least = appointment_.sizes.front();
+  const std::string no_majority = why_no_majority();
   call_off(kPeerFailure,
            fmt::format("{} of {} did not connect to {} within {:g} s{}\n  start {} with --node_rank and the same "
-                       "--master_addr and --master_port; a firewall must let port {} through",
+                       "--master_addr and --master_port; a firewall must let port {} through{}",
                        listed(missing()), own_.machines, endpoint_text(appointment_.host, appointment_.port),
                        seconds(appointment_.patience),
                        appointment_.is_elastic() ? fmt::format(", and the run needs at least {} machines", least) : "",
-                       missing().size() == 1 ? "it" : "them", appointment_.port));
+                       missing().size() == 1 ? "it" : "them", appointment_.port,
+                       no_majority.empty() ? "" : "\n  " + no_majority + kAdviceWithoutMajority));
 }
 
 /// Kubernetes may publish the name of a machine only after its container has started.
@@ -316,9 +315,10 @@ void Leader::say_who_is_missing() const {
       why.empty() ? "" : "\n  " + why);
 }
 
-Visitor* Leader::numbered(int machine) {
-  auto found = std::find_if(visitors_.begin(), visitors_.end(),
-                            [&](const Visitor& visitor) { return visitor.who && visitor.who->machine == machine; });
+const Visitor* Leader::numbered(int machine) const {
+  const auto found = std::find_if(visitors_.begin(), visitors_.end(), [&](const Visitor& visitor) {
+    return visitor.who && visitor.who->machine == machine;
+  });
   return found == visitors_.end() ? nullptr : &*found;
 }
 

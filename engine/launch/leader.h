@@ -118,7 +118,8 @@ class Leader : public Door {
   void say_who_is_missing() const;
   /// Whether the machine has joined so often lately that it has to wait before it does again.
   bool is_too_early(const Visitor& visitor) const;
-  Visitor* numbered(int machine);
+  const Visitor* numbered(int machine) const;
+  Visitor* numbered(int machine) { return const_cast<Visitor*>(std::as_const(*this).numbered(machine)); }
 
   const Appointment& appointment_;
   const Introduction& own_;

@@ -139,9 +139,8 @@ void Leader::meet_higher_epoch(Visitor& visitor) {
     return visitor.line.close();
   }
   superseded_ = fmt::format(
-      "machine {} leads no longer: {} has followed leader epoch {}, which is higher than its own, {}\n  it was paused "
-      "or "
-      "cut off, and another machine has succeeded it",
+      "machine {} leads no longer: {} has followed leader epoch {}, which is higher than its own, {}\n"
+      "  it was paused or cut off, and another machine has succeeded it",
       own_.machine, visitor.name(), higher, epoch_);
   send_away(visitor, kMachineFailure, superseded_, false);
 }

@@ -3,10 +3,10 @@
 // Note [Peer processes]
 // These programs start one process per rank, but our launcher starts all the ranks of a machine from one process: they
 // share memory, a screen and a watchdog. So the first process of a machine runs its ranks, and its peers only wait.
-// Each peer reports the CPUs it was bound to, where its rank then runs (mpirun binds every process to its own core), and
-// the GPUs it was given (srun --gpus-per-task), and exits with the exit code of the run, as the program that started it expects. Peers ignore stop signals, which
-// reach the first process too. They connect through an abstract Unix socket, which leaves nothing behind; processes of
-// other users are rejected.
+// Each peer reports the CPUs it was bound to, where its rank then runs (mpirun binds every process to its own core),
+// and the GPUs it was given (srun --gpus-per-task), and exits with the exit code of the run, as the program that
+// started it expects. Peers ignore stop signals, which reach the first process too. They connect through an abstract
+// Unix socket, which leaves nothing behind; processes of other users are rejected.
 #pragma once
 
 #include <sched.h>

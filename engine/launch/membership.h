@@ -7,17 +7,18 @@
 // for an epoch below one that it has voted for, and writes each vote to its disk before it sends it. Once all of its
 // machines have voted, and its leader has the newest checkpoint that any of them holds, the generation is *agreed*, and
 // its ranks start.
-//   The machines of a generation must include a majority of those of the last agreed one, and of each later one for
-//   which
+//
+// The machines of a generation must include a majority of those of the last agreed one, and of each later one for which
 // any of them has voted, because that one may have begun without their knowing. Any two such majorities have a machine
 // in common, which has voted for the earlier of the two generations, so the later one takes it into account: there is
 // one history. Half of the machines are a majority if they include the leader. So a leader that loses one machine of
 // two continues, and the other one doesn't; and a leader that loses a majority at once doesn't continue.
-//   A machine that has lost its disk doesn't know what it voted for. It takes part, but counts only once it has voted
-//   again.
-// A machine 0 without a record may begin a run alone, as if it were new. Should it then hear from a leader (Herald), it
-// follows it.
-//   See Note [Succession] for how the machines find each other.
+//
+// A machine that has lost its disk doesn't know what it voted for. It takes part, but counts only once it has voted
+// again. A machine 0 without a record may begin a run alone, as if it were new. Should it then hear from a leader
+// (Herald), it follows it.
+//
+// See Note [Succession] for how the machines find each other.
 #pragma once
 
 #include <cstdint>
@@ -58,5 +59,10 @@ VoteRecord vote_record_from(const std::string& text);
 
 /// Why no generation can consist of the machines with these records, by number; "" if one can.
 std::string why_no_majority(const std::map<int, VoteRecord>& machines);
+
+/// What a user can do about it, when waiting didn't help.
+inline constexpr const char* kAdviceWithoutMajority =
+    "\n  if the missing machines are lost for good: remove the file .votes from output_dir on a machine that is left, "
+    "and start that one with --node_rank 0; it continues from its newest checkpoint";
 
 }  // namespace trainer::launch

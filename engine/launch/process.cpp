@@ -70,7 +70,7 @@ void make_pipe(const std::string& program, FileDescriptor& read_end, FileDescrip
 [[noreturn]] void become_rank(const Prepared& prepared) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  prctl(PR_SET_PTRACER, prepared.parent);  // and its children: native_stack() reads the stack in one
+  prctl(PR_SET_PTRACER, prepared.parent);                    // and its children: native_stack() reads the stack in one
   if (getppid() != prepared.parent) _exit(kMachineFailure);  // the parent died before prctl
   signal(SIGTTOU, SIG_IGN);  // `stty tostop` must not stop a rank: its group is never the terminal's foreground
   dup2(prepared.nothing.get(), STDIN_FILENO);

@@ -21,9 +21,9 @@ struct Rank {
   int number = 0;
   pid_t pid = 0;
   bool alive = true;
-  bool done = false;      // it reported the end of the run
-  bool reported = false;  // it reported a failure
-  bool silent = false;    // it died without a report
+  bool done = false;         // it reported the end of the run
+  bool reported = false;     // it reported a failure
+  bool silent = false;       // it died without a report
   bool has_updated = false;  // it has finished an update
   int64_t step = -1;
   std::string phase;

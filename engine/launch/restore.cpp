@@ -141,8 +141,7 @@ void remove_abandoned(const fs::path& folder, const Holdings& newest) {
       if (epoch >= newest.epoch) continue;
       checkpoint::remove_checkpoint(found.folder);
       say("trainer: removed {}: it is of leader epoch {}, but epoch {} continued the run from an earlier step, and is "
-          "at "
-          "{}\n",
+          "at {}\n",
           found.folder.string(), epoch, newest.epoch, newest.newest);
     } catch (const InputError&) {  // damaged, so it isn't used
     }

@@ -11,8 +11,8 @@ namespace trainer::launch {
 /// machine (127.0.1.1 in Debian's /etc/hosts), where other machines can't reach it. Reports what it replaces.
 std::string reachable_name(const std::string& host);
 
-/// How long after SIGTERM SLURM sends SIGKILL to a job that it cancels, preempts or requeues (KillWait). None outside of
-/// a job, or if `scontrol` doesn't answer.
+/// How long after SIGTERM SLURM sends SIGKILL to a job that it cancels, preempts or requeues (KillWait). None outside
+/// of a job, or if `scontrol` doesn't answer.
 std::optional<std::chrono::seconds> slurm_kill_wait();
 
 /// The value of `name` in what `scontrol` prints, "name=value" or "name = value", up to the next white space; "" if it

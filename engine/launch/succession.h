@@ -9,14 +9,14 @@
 // for the next attempt, which continues from the newest checkpoint. Machine 0, started again, finds the folder locked
 // and joins as a follower. A former leader whose lock a file server has dropped while it was paused finds another name
 // in the lock file (FolderOwner), writes nothing and exits.
-//   Machines that share no folder vote (Note [Votes]). A machine that has lost its leader looks for one where the
-//   machines
-// of the last generation were reached, and asks for votes itself: it listens, too. The others stay with the machine of
-// the lowest number that they reach; once a majority is there, it leads, and the generation continues from the newest
-// checkpoint of any of its machines. A leader without a majority steps down after Patience::silence, and does the same.
-// Until that time has passed, nobody asks for votes or gives one, unless the leader's launcher is known to have died:
-// its ranks are stopped before others start. A leader elsewhere than at the appointed address tells machine 0 where it
-// is.
+//
+// Machines that share no folder vote (Note [Votes]). A machine that has lost its leader looks for one where the
+// machines of the last generation were reached, and asks for votes itself: it listens, too. The others stay with the
+// machine of the lowest number that they reach; once a majority is there, it leads, and the generation continues from
+// the newest checkpoint of any of its machines. A leader without a majority steps down after Patience::silence, and
+// does the same. Until that time has passed, nobody asks for votes or gives one, unless the leader's launcher is known
+// to have died: its ranks are stopped before others start. A leader elsewhere than at the appointed address tells
+// machine 0 where it is.
 #pragma once
 
 #include <filesystem>

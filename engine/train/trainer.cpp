@@ -7,7 +7,6 @@
 #include <cmath>
 #include <utility>
 
-#include <ATen/Parallel.h>
 #include <fmt/ranges.h>
 
 #include "engine/base/errors.h"
@@ -32,7 +31,6 @@
 #include "engine/train/save_model.h"
 #include "engine/train/start.h"
 #include "engine/train/stop_request.h"
-#include "models/nn/cpu_products.h"
 #include "models/nn/device/attention_choice.h"
 
 namespace trainer::train {
@@ -50,13 +48,6 @@ int64_t planned_bytes(const config::Plan& plan, const data::Datasets& datasets) 
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// See Note [Fair threads].
-bool can_change_threads(const config::Config& config, const at::Device& device) {
-  const config::MixedPrecision mixed = config.mixed_precision;
-  return device.is_cpu() && mixed != config::MixedPrecision::kFp16 &&
-         nn::products_ignore_threads(mixed == config::MixedPrecision::kNo ? at::kFloat : at::kBFloat16);
 }
 
 }  // namespace
@@ -79,7 +70,8 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
       divergence_(plan.config.training),
       early_stopping_(plan.config),
       milestones_(plan.config),
-      stragglers_(model_->comm().size(), model_->mesh().degrees().pipeline) {
+      stragglers_(model_->comm().size(), model_->mesh().degrees().pipeline),
+      core_sharing_(plan.config, model_->comm().device(), is_rank_zero()) {
   optimizer_ = optim::make_optimizer(config_.training, model_->logical_tensors(), model_->comm());
   if (config_.mixed_precision == config::MixedPrecision::kFp16) loss_scale_.emplace(config_.training.loss_scaling);
   if (config_.dpo) add_reference(plan_, inputs_, *model_);
@@ -91,8 +83,6 @@ Trainer::Trainer(const config::Plan& plan, prepare::Inputs& inputs, config::Lora
   total_steps_ =
       t.max_steps > 0 ? t.max_steps : progress_.step + batches_->updates().left(progress_.consumed, t.num_train_epochs);
   schedule_.emplace(t.lr_scheduler_type, t.learning_rate, t.warmup_steps, total_steps_, t.lr_scheduler_kwargs);
-  if (can_change_threads(config_, model_->comm().device()))
-    fair_threads_.emplace(at::get_num_threads(), seconds_all_waited_for_core);
   if (config_.training.check_first_steps) first_steps_.emplace(*model_);
   if (is_rank_zero())
     reporter_.emplace(config_.logging, config_.output_dir, progress_.step, total_steps_, std::move(published.line));
@@ -272,8 +262,8 @@ Ending Trainer::run_updates(std::optional<int64_t> last_step) {
 Trainer::StepResult Trainer::train_step() {
   const int64_t step = progress_.step, skipped_before = progress_.loss_scale.skipped;
   divergence_.keep(*model_, *optimizer_, step);
+  core_sharing_.begin_update();
   const auto start = Clock::now();
-  const double waited_before = seconds_waited_for_core();
   const UpdateBatch batch = next_batch();
   const double data_seconds = seconds_since(start);
   report_(step + 1, kForwardAndBackward);
@@ -309,8 +299,7 @@ Trainer::StepResult Trainer::train_step() {
   }
   if (outcome == StepOutcome::kRollBack) divergence_.roll_back(*model_, *optimizer_);
   report_(step + 1, "logging and reading the next batch");
-  report_shared_cores(seconds_since(start), seconds_waited_for_core() - waited_before);
-  use_fair_threads();
+  core_sharing_.end_update(progress_.step);
   return {outcome, loss, grad_norm, learning_rate, batch.tokens, batch.efficiency, batch.digest, data_seconds, agreed};
 }
 
@@ -352,29 +341,6 @@ void Trainer::report_stragglers(const std::vector<double>& seconds) {
       reporter_->report(metrics::StragglerRecord{progress_.step + 1, news.rank,
                                                  static_cast<int>(news.rank * machines / ranks), machines == 1,
                                                  news.factor, news.over});
-}
-
-void Trainer::report_shared_cores(double seconds, double waited) {
-  const double part = is_rank_zero() ? shared_cores_.see(seconds, waited) : 0;
-  if (part <= 0) return;
-  const int64_t threads = std::max<int64_t>(1, config_.num_cpu_threads_per_process);
-  const std::string fewer =
-      threads == 1 ? "" : fmt::format("lower num_cpu_threads_per_process (OMP_NUM_THREADS), which is {}, or ", threads);
-  log::warning(
-      "rank 0 waited for a CPU for {:.0f} % of the last {} updates: other processes use its cores, or this machine's "
-      "ranks have more threads than it has cores: {}give the run cores of its own",
-      100 * part, SharedCores::kWindow, fewer);
-}
-
-void Trainer::use_fair_threads() {
-  if (!fair_threads_) return;
-  const std::chrono::duration<double> now = Clock::now().time_since_epoch();
-  const int before = at::get_num_threads(), threads = fair_threads_->after_update(now.count());
-  if (threads == before) return;
-  at::set_num_threads(threads);
-  if (std::exchange(has_used_fewer_threads_, true)) return;
-  log::info("update {}: other processes use this machine's cores, so {} of {} threads compute; now and then all do",
-            progress_.step, threads, before);
 }
 
 void Trainer::make_update(bool good, double learning_rate) {

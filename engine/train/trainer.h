@@ -19,16 +19,15 @@
 #include "engine/parallel/parallel_model.h"
 #include "engine/train/batches_ahead.h"
 #include "engine/train/build.h"
+#include "engine/train/core_sharing.h"
 #include "engine/train/divergence.h"
 #include "engine/train/early_stopping.h"
-#include "engine/train/fair_threads.h"
 #include "engine/train/first_steps.h"
 #include "engine/train/histograms.h"
 #include "engine/train/log_window.h"
 #include "engine/train/milestones.h"
 #include "engine/train/profile/phase_clock.h"
 #include "engine/train/run_saver.h"
-#include "engine/train/shared_cores.h"
 #include "engine/train/step_agreement.h"
 #include "engine/train/stragglers.h"
 
@@ -96,10 +95,6 @@ class Trainer {
   StepAgreement agree_on_step(double loss, const nn::Pass& pass);
   /// `seconds`: how long each rank worked on the update.
   void report_stragglers(const std::vector<double>& seconds);
-  /// Rank 0: warns once if other threads use its cores. The update took `seconds`, and waited for a core for `waited`.
-  void report_shared_cores(double seconds, double waited);
-  /// Computes with fewer threads while other processes use the cores (Note [Fair threads]).
-  void use_fair_threads();
   /// Called once the update's loss and gradients are known. Errors: NumericError when they diverge and the run stops.
   StepOutcome outcome_of_update(double loss, double grad_norm, const UpdateBatch& batch);
   [[noreturn]] void throw_diverged(double loss, double grad_norm, const UpdateBatch& batch) const;
@@ -148,9 +143,7 @@ class Trainer {
   Milestones milestones_;
   int64_t evaluated_ = -1;  // the step of the last evaluation
   Stragglers stragglers_;
-  SharedCores shared_cores_;
-  std::optional<FairThreads> fair_threads_;  // where no bit depends on it
-  bool has_used_fewer_threads_ = false;
+  CoreSharing core_sharing_;
   dist::WorkClock work_;
   checkpoint::Progress progress_;
   std::optional<BatchesAhead> batches_;

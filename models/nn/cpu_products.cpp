@@ -94,7 +94,7 @@ torch::Library* replaced_operators() {
 }  // namespace
 
 bool products_ignore_threads(at::ScalarType type) {
-  return !leaves_all_to_mkl() && has_fp32_products() && (type == at::kFloat || (type == at::kBFloat16 && has_amx()));
+  return !leaves_all_to_mkl() && uses_fp32_products() && (type == at::kFloat || (type == at::kBFloat16 && has_amx()));
 }
 
 void use_cpu_products() {

@@ -10,7 +10,7 @@ namespace trainer::nn {
 namespace {
 
 /// Whether MKL isn't made for this CPU, or what AMX leaves to it is small.
-bool find_is_slow() {
+bool find_uses() {
 #if defined(__x86_64__)
   return (__builtin_cpu_is("amd") || has_amx()) && tile_kernels() != nullptr;
 #else
@@ -20,16 +20,16 @@ bool find_is_slow() {
 
 }  // namespace
 
-bool has_fp32_products() {
-  static const bool is_slow = find_is_slow();
-  return is_slow;
+bool uses_fp32_products() {
+  static const bool uses = find_uses();
+  return uses;
 }
 
 bool has_fp32_product(const at::Tensor& a, const at::Tensor& b) {
   // With fewer rows, as in generation, MKL is faster with a transposed b. Training needs what doesn't depend on
   // threads.
   constexpr int64_t kLeastRows = 4;
-  return has_fp32_products() && a.scalar_type() == at::kFloat &&
+  return uses_fp32_products() && a.scalar_type() == at::kFloat &&
          (a.size(0) >= kLeastRows || b.stride(1) == 1 || at::GradMode::is_enabled());
 }
 

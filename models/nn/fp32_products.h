@@ -7,10 +7,11 @@ namespace trainer::nn {
 
 // Note [fp32 products]
 // libtorch's BLAS is MKL. On AMD's CPUs it uses AVX2, whatever they have, and products with few rows, columns or terms
-// take several times as long as they need. Ours take its place there (Note [Products by tiles]).
+// take several times as long as they need. Ours take its place there (Note [Products by tiles]), and on CPUs with AMX
+// for products that are too small for it.
 
-/// Whether this CPU has them.
-bool has_fp32_products();
+/// Whether this CPU's products are ours.
+bool uses_fp32_products();
 /// Whether fp32_product() is faster than libtorch for a [m, k] and b [k, n], both of one dtype.
 bool has_fp32_product(const at::Tensor& a, const at::Tensor& b);
 

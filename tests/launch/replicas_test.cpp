@@ -435,6 +435,14 @@ class Elected : public Replicated {
     });
     return attempt;
   }
+  /// Machines 0, 1 and 2 train, and machine 1 has a copy of checkpoint-40. Returns the attempt.
+  int begin_with_a_copy() {
+    for (const int number : {0, 1, 2}) start_apart(number, "live:99");
+    const int attempt = wait_for_attempt_of(3, 0);
+    save(folder_of(0), 40, kFiles);
+    wait_for([&] { return has_copy(1, 40); });
+    return attempt;
+  }
   void stop(int leader, const std::vector<int>& numbers) {
     kill(pid_of(leader), SIGTERM);
     for (const int number : numbers) EXPECT_EQ(finish(number), 143) << screens();
@@ -443,10 +451,7 @@ class Elected : public Replicated {
 };
 
 TEST_F(Elected, AFollowerReplacesALeaderWhoseDiskIsLost) {
-  for (const int number : {0, 1, 2}) start_apart(number, "live:99");
-  int attempt = wait_for_attempt_of(3, 0);
-  save(folder_of(0), 40, kFiles);
-  wait_for([&] { return has_copy(1, 40); });
+  int attempt = begin_with_a_copy();
   kill(pid_of(0), SIGKILL);
   finish(0);
   fs::remove_all(folder_of(0));
@@ -463,10 +468,7 @@ TEST_F(Elected, AFollowerReplacesALeaderWhoseDiskIsLost) {
 }
 
 TEST_F(Elected, APausedLeaderFollowsItsSuccessor) {
-  for (const int number : {0, 1, 2}) start_apart(number, "live:99");
-  int attempt = wait_for_attempt_of(3, 0);
-  save(folder_of(0), 40, kFiles);
-  wait_for([&] { return has_copy(1, 40); });
+  int attempt = begin_with_a_copy();
   kill(pid_of(0), SIGSTOP);
   save(folder_of(0), 80, kFiles);  // which no other machine has
   attempt = wait_for_attempt_of(2, attempt + 1);
@@ -489,6 +491,13 @@ TEST_F(Elected, ALeaderThatLosesAllOthersAtOnceDoesNotContinue) {
   EXPECT_EQ(finish(0), kPeerFailure) << screen(0);
   EXPECT_TRUE(said(0, "machines 0, 1, 2 trained last (leader epoch ")) << screen(0);
   EXPECT_TRUE(said(0, "and no majority of them is connected: 1 of 3")) << screen(0);
+  EXPECT_TRUE(said(0, "lost for good: remove the file .votes")) << screen(0);
+  fs::remove(folder_of(0) / ".votes");
+  fs::remove_all(folder_ / "notes");
+  fs::create_directories(folder_ / "notes");
+  start_apart(0, "live:99");
+  wait_for_attempt_of(1, 0);
+  stop(0, {0});
 }
 
 TEST_F(Elected, OneOfTwoMachinesContinuesOnlyIfItLed) {

@@ -2,7 +2,7 @@
 //
 //   products [THREADS] [M N K]...
 //
-// With COLD_MB=200, each product takes another one of so many megabytes of matrices b, as weights come from memory.
+// With COLD_MB=200, b is a different matrix in each product, 200 MB of them in turn: weights come from memory.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
