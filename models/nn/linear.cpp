@@ -1,7 +1,9 @@
 #include "models/nn/linear.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/embedding.h>
+#include <ATen/ops/embedding_dense_backward.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -9,6 +11,7 @@
 #include "models/nn/cpu_products.h"
 #include "models/nn/device/layout_tensors.h"
 #include "models/nn/saved.h"
+#include "models/nn/weight_gradient.h"
 
 namespace trainer::nn {
 namespace {
@@ -38,6 +41,25 @@ struct LinearOfKept : torch::autograd::Function<LinearOfKept> {
     const Kept& as = kept<Kept>(ctx);
     const at::Tensor w = matrix_of(ctx->get_saved_variables()[0], as.storage, as.stored, grads[0].scalar_type());
     return {at::mm(grads[0], w), at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+};
+
+/// Rows of a table that learns: Note [Gradients in place].
+struct LearnedRows : torch::autograd::Function<LearnedRows> {
+  struct Kept {
+    at::Tensor table, ids;
+  };
+  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& table, const at::Tensor& ids) {
+    keep(ctx, Kept{table, ids});
+    return at::embedding(table, ids);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx,
+                                                 torch::autograd::variable_list grads) {
+    const auto& [table, ids] = kept<Kept>(ctx);
+    if (!takes_gradient_in_place(table))
+      return {at::embedding_dense_backward(grads[0].contiguous(), ids, table.size(0), -1, false), at::Tensor()};
+    table.mutable_grad().index_add_(0, ids, grads[0]);
+    return {no_rows(table), at::Tensor()};
   }
 };
 
@@ -113,7 +135,9 @@ Rows Embedding::operator()(const Rows& ids, const Pass& pass) {
 
 RowsList Embedding::forward(const RowsList& inputs, const Pass&) {
   const at::Tensor& table = weight()->value;
-  const at::Tensor rows = at::embedding(table, device::sent(inputs[0].x, table.device())).to(at::kFloat);
+  const at::Tensor ids = device::sent(inputs[0].x, table.device());
+  const bool learns = table.is_cpu() && table.requires_grad() && at::GradMode::is_enabled();
+  const at::Tensor rows = (learns ? LearnedRows::apply(table, ids) : at::embedding(table, ids)).to(at::kFloat);
   return {inputs[0].with(scale_ == 1 ? rows : rows * scale_)};
 }
 

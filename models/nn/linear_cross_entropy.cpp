@@ -22,6 +22,7 @@
 #include "models/nn/reference/reference.h"
 #include "models/nn/saved.h"
 #include "models/nn/soft_cap.h"
+#include "models/nn/weight_gradient.h"
 
 namespace trainer::nn {
 namespace {
@@ -151,7 +152,7 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
     Chunks chunks(x, weight, targets, state);
     const at::Tensor loss = chunks.run();
     ctx->save_for_backward({chunks.x_grad, chunks.weight_grad});
-    ctx->saved_data["weight dtype"] = value.scalar_type();
+    ctx->saved_data["weight"] = value;
     ctx->saved_data["rows"] = x.size(0);
     keep(ctx, state);
     return loss.to(at::kFloat);
@@ -161,10 +162,15 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
     const auto& state = kept<State>(ctx);
     auto saved = ctx->get_saved_variables();
     at::Tensor &x_grad = saved[0], &weight_grad = saved[1];
-    if (weight_grad.defined()) weight_grad = weight_grad.to(ctx->saved_data["weight dtype"].toScalarType());
+    const at::Tensor& weight = ctx->saved_data["weight"].toTensor();
+    if (weight_grad.defined()) weight_grad = weight_grad.to(weight.scalar_type());
     if (ctx->saved_data["rows"].toInt() > 0 && differs(grads[0], state.loss_grad))
       for (const at::Tensor& computed : saved)
         if (computed.defined()) computed.mul_(grads[0] / state.factor);
+    if (weight_grad.defined() && takes_gradient_in_place(weight)) {
+      weight.mutable_grad().add_(weight_grad);
+      weight_grad = no_rows(weight);
+    }
     return {x_grad, weight_grad, at::Tensor(), at::Tensor()};
   }
 
