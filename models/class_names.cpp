@@ -9,10 +9,8 @@ std::vector<std::string> read_class_names(nn::ConfigReader& reader, const BuildR
   std::string problem_type = "single_label_classification";
   reader.text("problem_type", problem_type);
   if (problem_type != "single_label_classification")
-    reader.problem(
-        fmt::format("problem_type {} is not supported; only single_label_classification is: one class per "
-                    "sample",
-                    problem_type));
+    reader.problem(fmt::format(
+        "problem_type {} is not supported; only single_label_classification is: one class per sample", problem_type));
   std::vector<std::string> names = request.labels.empty() ? reader.class_names() : request.labels;
   if (names.size() < 2)
     reader.problem(

@@ -229,8 +229,7 @@ class StoreMaker {
                                          counted(same_, "pair was", "pairs were"), first_same_));
     if (facts_.too_long > 0)
       facts_.notes.push_back(
-          fmt::format("{} samples were dropped because they exceeded the length limit or had nothing left to "
-                      "learn",
+          fmt::format("{} samples were dropped because they exceeded the length limit or had nothing left to learn",
                       facts_.too_long));
     if (facts_.too_short > 0)
       facts_.notes.push_back(

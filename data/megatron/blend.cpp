@@ -80,8 +80,7 @@ Blend parse_blend(const std::vector<std::string>& words) {
   const bool weighted = !blend.weights.empty();
   if (weighted && blend.weights.size() != words.size() / 2) {
     throw ConfigError(
-        "data.train.path: {} of {} weights are numbers: \"{}\".\nGive alternating weights and paths, or only "
-        "paths.",
+        "data.train.path: {} of {} weights are numbers: \"{}\".\nGive alternating weights and paths, or only paths.",
         blend.weights.size(), words.size() / 2, fmt::join(words, " "));
   }
   for (size_t i = weighted ? 1 : 0; i < words.size(); i += weighted ? 2 : 1) {

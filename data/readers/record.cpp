@@ -19,7 +19,7 @@ bool Record::is_json(std::string_view column) const {
 }
 
 std::string Record::where() const {
-  return fmt::format("{}:{}", file, line);
+  return file.empty() ? "the prompt" : fmt::format("{}:{}", file, line);
 }
 
 void Record::clear() {

@@ -24,7 +24,7 @@ struct Record {
   /// True when `column` is a JSON value other than a string: its text is that value as JSON, or "" for null.
   bool is_json(std::string_view column) const;
 
-  /// "file:line", for messages.
+  /// "file:line", for messages; "the prompt" if it is of no file.
   std::string where() const;
 
   /// Forgets the fields.

@@ -30,8 +30,8 @@ std::string listing(const fs::path& folder) {
 
 [[noreturn]] void fail_without_model(const fs::path& folder) {
   throw InputError(
-      "{}: no tokenizer: the folder has no tokenizer.json, spiece.model, tokenizer.model, vocab.json or vocab.txt; "
-      "it has {}.\n"
+      "{}: no tokenizer: the folder has no tokenizer.json, spiece.model, tokenizer.model, vocab.json or vocab.txt; it "
+      "has {}.\n"
       "Set `tokenizer.path` to a folder with one, or train one with `trainer tokenize train`.",
       folder.string(), listing(folder));
 }

@@ -88,8 +88,7 @@ MachineError lock_error(const fs::path& path, int error) {
   if (error != ENOSYS && error != ENOLCK && error != EOPNOTSUPP) return machine_error("lock", path, error);
   return MachineError(
       "cannot lock {}: {}\n  this file system has no locks (on Lustre, they need the mount option `flock`), and "
-      "without "
-      "one two runs could write to one folder: set output_dir to another file system",
+      "without one two runs could write to one folder: set output_dir to another file system",
       path.string(), std::strerror(error));
 }
 
@@ -129,7 +128,7 @@ void FolderLock::acquire() {
       if (errno != EWOULDBLOCK) throw lock_error(path, errno);
       const std::string who = holder(file_.get()).who;
       throw FolderInUse("output folder in use: {}\n  by {}\n  wait for that run, stop it, or set another output_dir",
-                         folder_.string(), who.empty() ? "another process" : who);
+                        folder_.string(), who.empty() ? "another process" : who);
     }
   } while (!is_still_at(file_.get(), path));
   raise_epoch(epoch_in(holder(file_.get()).who));

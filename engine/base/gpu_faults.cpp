@@ -18,7 +18,8 @@ std::string fault_of_driver(const GpuMachine& machine) {
   const std::string version = machine.driver.empty() ? "" : " " + machine.driver;
   if (!machine.trouble.empty())
     return fmt::format(
-        "the NVIDIA driver{} does not work: {}\n  nvidia-smi shows the same; a driver that was updated works again after "
+        "the NVIDIA driver{} does not work: {}\n  nvidia-smi shows the same; a driver that was updated works again "
+        "after "
         "a restart of the machine. use_cpu: true trains on the CPU.",
         version, machine.trouble);
   if (machine.cuda > 0 && machine.cuda < kCuda / 1000 * 1000)
@@ -75,8 +76,8 @@ std::string users_of(const Gpu& gpu) {
     std::vector<std::string> facts;
     if (!process.name.empty()) facts.push_back(process.name);
     if (process.bytes > 0) facts.push_back(human_bytes(process.bytes));
-    users.push_back(fmt::format("process {}{}", process.pid,
-                                facts.empty() ? "" : fmt::format(" ({})", fmt::join(facts, ", "))));
+    users.push_back(
+        fmt::format("process {}{}", process.pid, facts.empty() ? "" : fmt::format(" ({})", fmt::join(facts, ", "))));
   }
   return listed(users, "and");
 }

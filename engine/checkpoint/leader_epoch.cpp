@@ -31,8 +31,7 @@ std::string superseded_by_checkpoint(const FolderOwner& owner) {
   if (newest.epoch <= owner.epoch()) return "";
   return fmt::format(
       "output folder taken over: {}\n  {} was saved under leader epoch {}\n  while this run ({}) was paused or cut "
-      "off; "
-      "this run no longer writes to it",
+      "off; this run no longer writes to it",
       owner.folder().string(), newest.name, newest.epoch, owner.name());
 }
 

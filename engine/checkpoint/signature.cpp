@@ -186,8 +186,10 @@ Sums read_sums(const fs::path& folder, const PublicKey& key) {
   const fs::path path = folder / kSumsFile;
   std::error_code error;
   if (!is_signed(folder))
-    throw InputError("{} is not signed: it has no {}", folder.string(), fs::exists(path, error) ? kSignatureFile : kSumsFile);
-  const std::string text = read_file(path, kMostSumsBytes), signature = read_file(folder / kSignatureFile, kMostSumsBytes);
+    throw InputError("{} is not signed: it has no {}", folder.string(),
+                     fs::exists(path, error) ? kSignatureFile : kSumsFile);
+  const std::string text = read_file(path, kMostSumsBytes),
+                    signature = read_file(folder / kSignatureFile, kMostSumsBytes);
   if (!key.verifies(text, signature)) throw InputError("{}: {}", path.string(), reason(text, key));
   return sums_from(text, path);
 }
@@ -197,8 +199,7 @@ Sums check_signature(const fs::path& folder, const Trust& trust) {
   if (!trust.run.empty() && sums.run != trust.run)
     throw InputError(
         "{} was signed for the run '{}'; this run's output_dir is named '{}'.\n  If the folder was renamed, resume "
-        "with "
-        "checkpoint.resume_from_checkpoint: FOLDER.",
+        "with checkpoint.resume_from_checkpoint: FOLDER.",
         folder.string(), sums.run, trust.run);
   for (const std::string& path : paths_in(folder))
     if (!sums.files.contains(path)) throw added(folder / path);

@@ -64,17 +64,14 @@ void print_json(const std::string& file, const config::Conversion& done, const s
 int run_convert(const Arguments& arguments) {
   CLI::App app(
       "Convert the file of another trainer to a configuration file: axolotl's or LLaMA-Factory's YAML, or a JSON or "
-      "YAML "
-      "file of TrainingArguments. Each key sets an option, or is listed with the reason why it is not honored and what "
-      "to "
-      "write instead.",
+      "YAML file of TrainingArguments. Each key sets an option, or is listed with the reason why it is not honored and "
+      "what to write instead.",
       "convert");
   app.footer(
       "Examples:\n  trainer convert qlora.yml -o job.yaml     then check it: trainer check job.yaml\n"
       "  trainer convert training_args.json        to standard output\n"
       "\nRun it in the folder where the other trainer runs: relative paths that\nexist there are rewritten for the new "
-      "file. "
-      "docs/converting.md lists the keys.\n");
+      "file. docs/converting.md lists the keys.\n");
   std::string file, output, from;
   bool overwrite = false, keys = false, json = false;
   app.add_option("FILE", file, "the file to convert");
@@ -82,7 +79,8 @@ int run_convert(const Arguments& arguments) {
   app.add_option("--from", from, "axolotl, llamafactory or training_arguments; default: recognized by its keys");
   app.add_flag("--overwrite", overwrite, "replace an existing file");
   app.add_flag("--keys", keys, "print a table of all keys instead, in Markdown");
-  app.add_flag("--json", json, "print what happened to the keys, and the new file's text, as one JSON object, for scripts");
+  app.add_flag("--json", json,
+               "print what happened to the keys, and the new file's text, as one JSON object, for scripts");
   if (!parse(app, arguments)) return 0;
   if (keys) {
     fmt::print("{}", config::conversion_tables());

@@ -115,8 +115,7 @@ int run_eval(const Arguments& arguments) {
   CLI::App app("Evaluate a model or an adapter on the validation samples of a configuration, with its ranks.", "eval");
   app.footer(fmt::format(
       "  --model FOLDER: a model folder or Hub name, an adapter's folder, or a checkpoint of one; default: what the "
-      "run left in "
-      "output_dir\n"
+      "run left in output_dir\n"
       "  --adapter FOLDER: an adapter for that model\n"
       "  --data FILE: instead of the configuration's validation samples\n"
       "  --metrics NAME …: instead of evaluation.metrics: {}\n"

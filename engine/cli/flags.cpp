@@ -96,7 +96,7 @@ bool parse(CLI::App& app, const Arguments& arguments) {
   try {
     app.parse(std::move(reversed));
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", help_in_80_columns(app.help()));
+    fmt::print("{}", help_in_80_columns(app.help("trainer")));
     return false;
   } catch (const CLI::ParseError& error) {
     throw ConfigError("{}; `trainer {} --help` lists the flags", config::shown(error.what(), 300), app.get_name());

@@ -16,8 +16,9 @@ void check(const config::GenerateRequest& request, bool has_terminal) {
   if (!request.source.empty() && request.input.empty())
     throw ConfigError("--source makes prompts from the columns of a file: it needs --input.");
   if (request.num_beams.value_or(1) > 1 && request.temperature.value_or(0) > 0)
-    throw ConfigError("--num_beams {} searches for the likeliest text, and --temperature {} draws one: give one of them.",
-                      *request.num_beams, *request.temperature);
+    throw ConfigError(
+        "--num_beams {} searches for the likeliest text, and --temperature {} draws one: give one of them.",
+        *request.num_beams, *request.temperature);
   if (request.json && !request.has_prompt)
     throw ConfigError("--json is for the reply to --prompt; replies to a file always are JSON, and a chat is not.");
   if (request.num_return_sequences > 1 && !request.has_prompt && request.input.empty())
@@ -32,8 +33,7 @@ void check(const config::GenerateRequest& request, bool has_terminal) {
 int run_generate(const Arguments& arguments) {
   CLI::App app(
       "Generate text with a model, an adapter on its base model, or the output folder of a run: the answer to one "
-      "prompt, "
-      "to each record of a file, or a chat on the terminal. Runs on the CPU.",
+      "prompt, to each record of a file, or a chat on the terminal. Runs on the CPU.",
       "generate");
   app.footer(
       "Examples:\n  trainer generate runs/t5 --prompt 'Sales rose by 5 %.'\n"
@@ -67,7 +67,8 @@ int run_generate(const Arguments& arguments) {
       ->check(CLI::Range(0.0, 1.0));
   app.add_option("--repetition_penalty", request.repetition_penalty, "above 1: tokens that occurred become less likely")
       ->check(CLI::Range(1e-3, 1e3));
-  app.add_option("--num_beams", request.num_beams, "beam search: follow the n best texts, and print the best one, or --num_return_sequences")
+  app.add_option("--num_beams", request.num_beams,
+                 "beam search: follow the n best texts, and print the best one, or --num_return_sequences")
       ->check(CLI::Range(1, 1000));
   app.add_option("--length_penalty", request.length_penalty,
                  "of beam search: above 0 favors long texts, below 0 short ones; otherwise 1")

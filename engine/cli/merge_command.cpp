@@ -134,9 +134,9 @@ int run_merge(const Arguments& arguments) {
   std::string output, base, dtype = "auto";
   Combining combining;
   bool verify = false, adapter_only = false, json = false, cpu = false;
-  app.add_option("ADAPTER", folders,
-                 "an adapter folder of PEFT or of a run, or a checkpoint; ADAPTER:WEIGHT ADAPTER:WEIGHT … combines "
-                 "several")
+  app.add_option(
+         "ADAPTER", folders,
+         "an adapter folder of PEFT or of a run, or a checkpoint; ADAPTER:WEIGHT ADAPTER:WEIGHT … combines several")
       ->required();
   // CLI11 gives every word to ADAPTER, so that FOLDER can be required in the help only.
   app.add_option("FOLDER", output, "the folder to write; must be missing or empty")->required(asks_for_help(arguments));

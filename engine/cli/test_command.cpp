@@ -61,11 +61,10 @@ std::string configuration_text(const config::Config& config) {
 void report_result(const config::Plan& plan, int code, bool json) {
   const std::string what = configuration_text(plan.config);
   if (json)
-    fmt::print("{}\n", nlohmann::ordered_json{{"success", code == kDone},
-                                              {"exit_code", code},
-                                              {"configuration", plan.source},
-                                              {"tested", what}}
-                           .dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    fmt::print("{}\n",
+               nlohmann::ordered_json{
+                   {"success", code == kDone}, {"exit_code", code}, {"configuration", plan.source}, {"tested", what}}
+                   .dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   else if (code == kDone)
     fmt::print("The test is a success: {} works on this machine ({}).\n", plan.source, what);
   if (code != kDone)

@@ -44,12 +44,11 @@ Prompt Prompts::of_dialogue(nlohmann::ordered_json turns, const data::Record& re
   if (!template_)
     throw ConfigError(
         "the tokenizer has no chat template.\n  Name a file with --chat_template, or one of {}; or give --prompt "
-        "without "
-        "--chat to continue a text.",
+        "without --chat to continue a text.",
         fmt::join(data::built_in_template_names(), ", "));
   const bool has_system = !turns.empty() && turns[0].value("role", "") == "system";
   if (!request_.system.empty() && !has_system)
-    turns.insert(turns.begin(), {{"role", "system"}, {"content", request_.system}});
+    turns.insert(turns.begin(), nlohmann::ordered_json{{"role", "system"}, {"content", request_.system}});
   data::Conversation conversation{std::move(turns), nullptr};
   if (!template_->takes_parts()) data::join_parts(conversation);
   Prompt prompt;

@@ -137,8 +137,7 @@ class Differences {
   std::vector<std::string> finish() const {
     if (text_.empty()) return warnings_;
     throw ConfigError(
-        "llama.cpp would compute something else than this {} model:{}\n  Export it with --format "
-        "huggingface.",
+        "llama.cpp would compute something else than this {} model:{}\n  Export it with --format huggingface.",
         family_.model_type, text_);
   }
 

@@ -141,10 +141,9 @@ Follower::Joined Follower::try_once(const LeaderPlace& place) {
   auto [line, host_address, for_ranks, epoch] = greet(place);
   const std::string there = host_address.text();
   line.send(to_message(own_));
-  const LinkMessage welcome =
-      answer(line, fmt::format("machine 0 at {} has a different secret{}\n  set the same TRAINER_SECRET on every "
-                               "machine",
-                               there, appointment_.key.empty() ? "; this machine has none" : ""));
+  const LinkMessage welcome = answer(
+      line, fmt::format("machine 0 at {} has a different secret{}\n  set the same TRAINER_SECRET on every machine",
+                        there, appointment_.key.empty() ? "; this machine has none" : ""));
   if (epoch != 0 && epoch < own_.epoch)
     throw NotYet{fmt::format("the leader at {} is of leader epoch {}, but epoch {} has begun since: it was paused "
                              "or cut off, and succeeded",

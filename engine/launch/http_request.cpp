@@ -110,8 +110,8 @@ std::optional<HttpRequest> parse_request(std::string_view bytes) {
 
 std::string to_bytes(const HttpResponse& response, bool with_body) {
   return fmt::format(
-      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n{}Connection: close"
-      "\r\n\r\n{}",
+      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n{}Connection: "
+      "close\r\n\r\n{}",
       response.status, reason_of(response.status), response.type, response.body.size(),
       response.status == kMethodNotAllowed ? "Allow: GET, HEAD\r\n" : "", with_body ? response.body : "");
 }

@@ -43,11 +43,11 @@ void Leader::hear(Visitor& visitor) {
 /// The visitor broke the protocol: a stranger, or a machine with a different secret.
 void Leader::doubt(Visitor& visitor, const std::string& why) {
   if (visitor.greeted && !visitor.who && !visitor.refused)
-    return send_away(visitor, kPeerFailure,
-                     fmt::format("{} has a different secret than machine 0\n  set the same TRAINER_SECRET on every "
-                                 "machine",
-                                 visitor.from.host()),
-                     false);
+    return send_away(
+        visitor, kPeerFailure,
+        fmt::format("{} has a different secret than machine 0\n  set the same TRAINER_SECRET on every machine",
+                    visitor.from.host()),
+        false);
   if (!visitor.greeted && ++strangers_ <= kMostStrangersNamed)
     say("trainer: {} connected but is not a machine of this run: {}\n", visitor.from.text(), why);
   visitor.line.close();

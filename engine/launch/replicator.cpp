@@ -30,8 +30,7 @@ Replicator::Replicator(fs::path folder, int64_t copies, const std::vector<Holdin
   }
   if (std::ssize(keepers_) < copies_)
     say("trainer: warning: checkpoint.replicas is {}, but {} other machine{} can keep copies now: checkpoints have "
-        "fewer "
-        "copies until more join\n",
+        "fewer copies until more join\n",
         copies_ + 1, keepers_.size(), keepers_.size() == 1 ? "" : "s");
 }
 
@@ -41,8 +40,7 @@ Replicator::~Replicator() {
       std::count_if(keepers_.begin(), keepers_.end(), [this](const Keeper& keeper) { return due(keeper).empty(); });
   if (done < copies_)
     say("trainer: warning: the run has ended, but {} of {} other machines have copies of all of its checkpoints and of "
-        "its "
-        "model (checkpoint.replicas)\n",
+        "its model (checkpoint.replicas)\n",
         done, copies_);
 }
 

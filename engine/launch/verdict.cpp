@@ -210,11 +210,11 @@ std::optional<Failure> late(const RankStates& ranks, double seconds) {
     const std::vector<size_t> missing = missing_for(ranks, state);
     const std::string wait = waiting_line(ranks, state);
     if (missing.empty()) {
-      Failure failure = failure_of(state, kPeerFailure,
-                                   fmt::format("a collective has not finished for {:.0f} s{}\n  all ranks of this "
-                                               "machine have entered it: check the other machines' ranks, and the "
-                                               "network",
-                                               state.waited, wait));
+      Failure failure =
+          failure_of(state, kPeerFailure,
+                     fmt::format("a collective has not finished for {:.0f} s{}\n  all ranks of this "
+                                 "machine have entered it: check the other machines' ranks, and the network",
+                                 state.waited, wait));
       failure.rank = -1;
       return failure;
     }

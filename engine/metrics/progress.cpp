@@ -72,7 +72,7 @@ void Progress::report(const EvaluationRecord& record) {
 }
 
 void Progress::print(const std::string& line) {
-  write((on_terminal_ ? kClearLine : "") + line + "\n");
+  write((on_terminal_ ? kClearLine : "") + wrapped_for(fd_, line) + "\n");
   if (drawn_) redraw();
 }
 

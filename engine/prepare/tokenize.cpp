@@ -138,8 +138,7 @@ int tokenize_command(const std::vector<std::string>& args) {
   CLI::App app("Train a tokenizer, write texts as token ids, or show the ids of a text.", "trainer tokenize");
   app.footer(
       "With --show N [--config_file FILE] [JOB.yaml] it prints the first N samples of a configuration as the model "
-      "reads "
-      "them, and which part it learns; then it takes the flags of `trainer launch`.\n"
+      "reads them, and which part it learns; then it takes the flags of `trainer launch`.\n"
       "\nExamples:\n"
       "  trainer tokenize --show 3 t5.yaml\n"
       "  trainer tokenize --tokenizer models/t5 --ids lines.txt\n"

@@ -29,6 +29,7 @@ DryModel::DryModel(const config::Plan& given, Blueprint blueprint, dist::Transpo
   if (dist::on_devices(transport)) device_.emplace(kernels_of_dry_runs());
   if (plan.config.deterministic) own_masks_.emplace();
   blueprint_.sources.push_back(std::make_unique<DrySource>(blueprint_.source()));
+  blueprint_.started_from_scratch.clear();  // nothing is initialized
   const int64_t ranks = plan.world_size(), first_rank = stage * ranks / degrees_of(plan).pipeline;
   comm_ = dist::dry_comm(static_cast<int>(first_rank), static_cast<int>(ranks), transport);
   model_ = make_parallel(plan, blueprint_, *comm_);

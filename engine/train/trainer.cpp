@@ -164,8 +164,8 @@ void Trainer::resume_from(const std::string& folder, const checkpoint::Manifest&
         folder, manifest.samples, train().size());
   if (manifest.seed != config_.seed)
     throw InputError(
-        "{}: saved with seed {}; the configuration says {}.\n  The sample order depends on the seed: resume with "
-        "seed {}.",
+        "{}: saved with seed {}; the configuration says {}.\n  The sample order depends on the seed: resume with seed "
+        "{}.",
         folder, manifest.seed, config_.seed, manifest.seed);
   if (config_.deterministic)
     require_same_conditions(manifest.conditions, conditions_of(config_, model_->comm().size()), folder);
@@ -402,9 +402,8 @@ void Trainer::shrink_or_grow_loss_scale(bool overflow) {
   progress_.loss_scale = loss_scale_->state();
   if (overflow && reporter_)
     reporter_->progress().print(
-        fmt::format("step {}: gradients overflowed fp16, the update is skipped; loss scale {} "
-                    "→ {}",
-                    progress_.step + 1, before, loss_scale_->scale()));
+        fmt::format("step {}: gradients overflowed fp16, the update is skipped; loss scale {} → {}", progress_.step + 1,
+                    before, loss_scale_->scale()));
 }
 
 void Trainer::report_histograms(int64_t step, HistogramOf what) {

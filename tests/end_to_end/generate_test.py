@@ -194,6 +194,17 @@ class Chat(EndToEnd):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(done.stdout.startswith("> "), done.stdout)
 
+    def test_the_system_message_comes_first(self):
+        turns = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello"}]
+        records = self.write("dialogue.jsonl", json.dumps({"messages": turns}) + "\n")
+        asked = [TRAINER, "generate", self.folder / "llama", "--chat_template", "chatml", "--max_new_tokens", "8"]
+        of_flag = subprocess.run([*asked, "--chat", "--system", "Be brief.", "--prompt", "hello", "--json"],
+                                 capture_output=True, text=True)
+        of_record = subprocess.run([*asked, "--input", records], capture_output=True, text=True)
+        self.assertEqual((of_flag.returncode, of_record.returncode), (0, 0), of_flag.stderr + of_record.stderr)
+        self.assertIn("Be brief.", json.loads(of_flag.stdout)["prompt"])
+        self.assertEqual(json.loads(of_flag.stdout), json.loads(of_record.stdout))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -157,6 +157,9 @@ TEST_F(ProgressTest, RedrawsOneLineOnATerminal) {
   EXPECT_EQ(read_all(screen.get()), "");
   progress.print("a message");
   EXPECT_EQ(read_all(screen.get()), "\r\x1b[Ka message\r\n\r\x1b[K 101/1000  loss 2.413");
+  progress.print("a message that is wider than the terminal");
+  EXPECT_EQ(read_all(screen.get()),
+            "\r\x1b[Ka message that is wider than\r\n  the terminal\r\n\r\x1b[K 101/1000  loss 2.413");
   progress.finish();
   EXPECT_EQ(read_all(screen.get()), "\r\x1b[K 101/1000  loss 2.413\r\n");
   progress.finish();

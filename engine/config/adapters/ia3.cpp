@@ -14,11 +14,10 @@ constexpr const char* kNone = "(?!)";  // a pattern that matches nothing; an emp
 
 Entries ia3_options() {
   using C = LoraConfig;
-  return entries_of<C>(
-      option("feedforward_modules", &C::feedforward_modules)
-          .help("Layers of target_modules whose input is scaled instead of their output. Empty: the defaults of the "
-                "model type."),
-      option("init_ia3_weights", &C::init_ia3_weights).help("false: random values, for tests."));
+  return entries_of<C>(option("feedforward_modules", &C::feedforward_modules)
+                           .help("Layers of target_modules whose input is scaled instead of their output. Empty: the "
+                                 "defaults of the model type."),
+                       option("init_ia3_weights", &C::init_ia3_weights).help("false: random values, for tests."));
 }
 
 void check_feedforward(const LoraConfig& lora, Judge& judge) {

@@ -19,10 +19,10 @@ Entries encoder_options() {
 
 void check_dropout(const LoraConfig& lora, Judge& judge) {
   if (lora.encoder_dropout > 0)
-    judge.refuse("lora.encoder_dropout",
-                 "lora.encoder_dropout is {}, but this version supports no dropout in the prompt's network: set it to "
-                 "0",
-                 lora.encoder_dropout);
+    judge.refuse(
+        "lora.encoder_dropout",
+        "lora.encoder_dropout is {}, but this version supports no dropout in the prompt's network: set it to 0",
+        lora.encoder_dropout);
 }
 
 }  // namespace

@@ -20,10 +20,10 @@ Entries prefix_options() {
 
 void check_stages(const LoraConfig&, const AdapterMesh& mesh, Judge& judge) {
   if (mesh.pipeline > 1)
-    judge.refuse("lora.peft_type",
-                 "lora.peft_type is PREFIX_TUNING, whose prefix is computed for all blocks at once, but {}: only 1 is "
-                 "supported",
-                 mesh.pipeline_given);
+    judge.refuse(
+        "lora.peft_type",
+        "lora.peft_type is PREFIX_TUNING, whose prefix is computed for all blocks at once, but {}: only 1 is supported",
+        mesh.pipeline_given);
 }
 
 void read_prefix(const nlohmann::json& file, const std::string& where, LoraConfig& o) {

@@ -31,8 +31,7 @@ void pairs_of_replies(const Config& config, Judge& judge) {
     judge.refuse("data.dialogue", "data.dialogue is play, which has no pairs of replies, which dpo needs");
   if (d.group_texts)
     judge.refuse("data.group_texts",
-                 "data.group_texts is true, but with dpo each sample is a pair of replies: leave it "
-                 "out");
+                 "data.group_texts is true, but with dpo each sample is a pair of replies: leave it out");
   const std::pair<const char*, const std::string*> replies[] = {{"data.target", &d.target},
                                                                 {"data.rejected", &d.rejected}};
   for (const auto& [option, reply] : replies)

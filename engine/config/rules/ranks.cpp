@@ -99,10 +99,10 @@ void range_of_machines(const Config& config, Judge& judge) {
                         config.min_machines, config.num_machines);
   const std::vector<int64_t> unusable = unusable_machines(config);
   if (unusable.empty() || judge.failed("num_processes")) return;
-  judge.warn("num_machines",
-             "the run can continue with {} of its {} machines, but not with {}: their ranks don't fit the sizes of the "
-             "mesh",
-             fmt::join(usable_machines(config), " or "), config.num_machines, fmt::join(unusable, " or "));
+  judge.warn(
+      "num_machines",
+      "the run can continue with {} of its {} machines, but not with {}: their ranks don't fit the sizes of the mesh",
+      fmt::join(usable_machines(config), " or "), config.num_machines, fmt::join(unusable, " or "));
 }
 
 void replicas(const Config& config, Judge& judge) {
@@ -138,16 +138,15 @@ void device(const Config& config, Judge& judge) {
   }
   const auto [key, value] = type_as_given(config, judge);
   if (!lacking.empty())
-    judge.refuse_run("distributed_type",
-                     "{} {} with use_cpu false trains on GPUs, and {}: --cpu (or use_cpu: true) trains on the CPU "
-                     "instead",
-                     key, value, lacking);
+    judge.refuse_run(
+        "distributed_type",
+        "{} {} with use_cpu false trains on GPUs, and {}: --cpu (or use_cpu: true) trains on the CPU instead", key,
+        value, lacking);
   if (backend == DdpBackend::kMpi)
-    judge.refuse(
-        "training.ddp_backend",
-        "training.ddp_backend is mpi, which works only on the CPU, but {} {} with use_cpu false trains on GPUs: use "
-        "nccl or gloo",
-        key, value);
+    judge.refuse("training.ddp_backend",
+                 "training.ddp_backend is mpi, which works only on the CPU, but {} {} with use_cpu false trains on "
+                 "GPUs: use nccl or gloo",
+                 key, value);
 }
 
 /// Whether `id` is the index of a GPU, or its name for CUDA: "GPU-8a56…", "MIG-…".
@@ -184,10 +183,11 @@ void offload(const Config& config, Judge& judge) {
   const FsdpConfig& fsdp = config.fsdp_config;
   const std::string path = "fsdp_config.fsdp_offload_params";
   if (!fsdp.offload_params || fsdp.sharding_strategy != ShardingStrategy::kNoShard || !asks_for_gpus(config)) return;
-  judge.refuse(path,
-               "{} is true, but fsdp_sharding_strategy is NO_SHARD, which keeps the whole model on every GPU: only shards "
-               "are offloaded. Use FULL_SHARD, or leave it out",
-               path);
+  judge.refuse(
+      path,
+      "{} is true, but fsdp_sharding_strategy is NO_SHARD, which keeps the whole model on every GPU: only shards "
+      "are offloaded. Use FULL_SHARD, or leave it out",
+      path);
 }
 
 /// If dp_shard_size is set, the sizes must multiply to the number of ranks. Otherwise the remaining ranks are further
@@ -216,11 +216,10 @@ void sizes_fit_ranks(const Config& config, Judge& judge) {
       judge.refuse(path, "{} is {}, but num_processes is {}: num_processes must be a multiple of it", asked, value,
                    ranks);
     else
-      judge.refuse(
-          path,
-          "the sizes of parallelism_config multiply to {}, but num_processes is {}: num_processes must be a multiple "
-          "of it",
-          product, ranks);
+      judge.refuse(path,
+                   "the sizes of parallelism_config multiply to {}, but num_processes is {}: num_processes must be a "
+                   "multiple of it",
+                   product, ranks);
   }
 }
 
@@ -241,10 +240,10 @@ void pipeline(const Config& config, Judge& judge) {
   const std::string option = "parallelism_config_pp_size", path = "parallelism_config." + option;
   const auto [asked, value] = judge.asked_by(path, option, std::to_string(config.parallelism_config->pp_size));
   if (config.parallelism_config->pp_chunks > 1 && config.parallelism_config->pp_last_blocks > 0)
-    judge.refuse("parallelism_config.parallelism_config_pp_chunks",
-                 "parallelism_config_pp_chunks is {}, but parallelism_config_pp_last_blocks is {}: set only one of "
-                 "them",
-                 config.parallelism_config->pp_chunks, config.parallelism_config->pp_last_blocks);
+    judge.refuse(
+        "parallelism_config.parallelism_config_pp_chunks",
+        "parallelism_config_pp_chunks is {}, but parallelism_config_pp_last_blocks is {}: set only one of them",
+        config.parallelism_config->pp_chunks, config.parallelism_config->pp_last_blocks);
 }
 
 /// Context parallelism.
@@ -253,11 +252,10 @@ void context(const Config& config, Judge& judge) {
   const std::string option = "parallelism_config_cp_size", path = "parallelism_config." + option;
   const auto [asked, value] = judge.asked_by(path, option, std::to_string(config.parallelism_config->cp_size));
   if (config.parallelism_config->pp_size > 1)
-    judge.refuse(
-        path,
-        "{} is {}, but parallelism_config_pp_size is {}: pipeline stages exchange whole sequences; one of them must be "
-        "1",
-        asked, value, config.parallelism_config->pp_size);
+    judge.refuse(path,
+                 "{} is {}, but parallelism_config_pp_size is {}: pipeline stages exchange whole sequences; one of "
+                 "them must be 1",
+                 asked, value, config.parallelism_config->pp_size);
   if (config.data.task != Task::kCausalLm)
     judge.refuse(path, "{} is {}, but data.task is {}: context parallelism needs a causal model, as in causal_lm",
                  asked, value, name_of(config.data.task));

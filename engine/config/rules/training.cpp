@@ -178,10 +178,10 @@ void generation(const Config& config, Judge& judge) {
   }
   const int64_t beams = config.evaluation.num_beams;
   if (beams > 1 && config.evaluation.temperature > 0)
-    judge.refuse("evaluation.num_beams",
-                 "evaluation.num_beams {} searches for the likeliest text, and temperature {} draws one: leave one of "
-                 "them out",
-                 beams, config.evaluation.temperature);
+    judge.refuse(
+        "evaluation.num_beams",
+        "evaluation.num_beams {} searches for the likeliest text, and temperature {} draws one: leave one of them out",
+        beams, config.evaluation.temperature);
   if (beams > 1 && config.parallelism_config && config.parallelism_config->pp_size > 1)
     judge.refuse(
         "evaluation.num_beams",

@@ -62,8 +62,8 @@ const Entries& megatron_data_table() {
           .help("Id of the token between documents. -1: the tokenizer's end-of-sequence token.")
           .at_least(-1),
       option("eod_mask_loss", &C::eod_mask_loss)
-          .help("Leaves the token after an end-of-document token, the first one of the next document, out of the "
-                "loss."),
+          .help(
+              "Leaves the token after an end-of-document token, the first one of the next document, out of the loss."),
       option("reset_position_ids", &C::reset_position_ids)
           .help("Position ids restart at every document. Needs reset_attention_mask."),
       option("reset_attention_mask", &C::reset_attention_mask)
@@ -186,8 +186,8 @@ const Entries& data_table() {
           .ask("Which character's lines should be learned? (empty: all of them)")
           .when("data.dialogue is play", play),
       option("chat_template", &C::chat_template)
-          .help("Template that turns a dialogue into text: a built-in one, or one in Jinja. Empty: the tokenizer's "
-                "own.")
+          .help(
+              "Template that turns a dialogue into text: a built-in one, or one in Jinja. Empty: the tokenizer's own.")
           .ask("Which chat template? (the tokenizer has none)")
           .one_of({"", "chatml", "llama2", "llama3", "mistral", "alpaca"}, "a file with a template, or its text")
           .path()

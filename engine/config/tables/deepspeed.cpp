@@ -10,8 +10,8 @@ const Entries& deepspeed_table() {
   auto whole_shards = [=](const Config& c) { return by_keys(c) && c.deepspeed_config->zero_stage == 3; };
   static const Entries entries = table<C>(
       option("deepspeed_config_file", &C::config_file)
-          .help("A ds_config.json; a relative path is looked up in the folder of this file, then in the working "
-                "folder.")
+          .help(
+              "A ds_config.json; a relative path is looked up in the folder of this file, then in the working folder.")
           .ask("Please enter the path to the json DeepSpeed config file")
           .env("ACCELERATE_DEEPSPEED_CONFIG_FILE")
           .one_of({"none"}, "a path")

@@ -62,8 +62,7 @@ const Entries& ipex_table() {
 const Entries& accelerator_table() {
   static const Entries entries = foreign_table(
       unsupported("split_batches",
-                  "per_device_train_batch_size counts the samples of one rank; global_batch_size "
-                  "those of all")
+                  "per_device_train_batch_size counts the samples of one rank; global_batch_size those of all")
           .of<bool>(),
       no_effect("dispatch_batches", "every rank reads its own samples").of<bool>(),
       no_effect("even_batches", "no sample is repeated to even out batches").harmless({"true", "false"}).of<bool>(),

@@ -65,8 +65,8 @@ const Entries& fsdp_table() {
       option("fsdp_min_num_params", &C::min_num_params)
           .alias("min_num_params")
           .env("FSDP_MIN_NUM_PARAMS")
-          .help("Minimum number of parameters of a unit, counted as by torch's size_based_auto_wrap_policy; 0: no "
-                "units.")
+          .help(
+              "Minimum number of parameters of a unit, counted as by torch's size_based_auto_wrap_policy; 0: no units.")
           .ask("What should be your FSDP's minimum number of parameters for Default Auto Wrapping Policy?")
           .at_least(0)
           .when("fsdp_auto_wrap_policy is SIZE_BASED_WRAP", size_based),

@@ -45,8 +45,8 @@ const Entries& megatron_table() {
                "parallel ranks?")
           .env("MEGATRON_LM_USE_DISTRIBUTED_OPTIMIZER")
           .harmless({"false"})
-          .no_effect("every rank keeps the whole optimizer state, with the same results; distributed_type: FSDP shards "
-                     "it"),
+          .no_effect(
+              "every rank keeps the whole optimizer state, with the same results; distributed_type: FSDP shards it"),
       option("megatron_lm_gradient_clipping", &C::gradient_clipping)
           .help("The same as training.max_grad_norm.")
           .ask("What is the gradient clipping value based on global L2 Norm (0 to disable)?")

@@ -24,12 +24,12 @@ const Entries& model_table() {
 
 const Entries& tokenizer_table() {
   using C = TokenizerConfig;
-  static const Entries entries = table<C>(
-      option("path", &C::path)
-          .help("Folder with a tokenizer's files, one of these files, or a Hub name as for model.path. Empty: "
-                "model.path.")
-          .ask("Where is its tokenizer? (`trainer tokenize train` trains one on text)")
-          .path_or_hub_name());
+  static const Entries entries =
+      table<C>(option("path", &C::path)
+                   .help("Folder with a tokenizer's files, one of these files, or a Hub name as for model.path. Empty: "
+                         "model.path.")
+                   .ask("Where is its tokenizer? (`trainer tokenize train` trains one on text)")
+                   .path_or_hub_name());
   return entries;
 }
 

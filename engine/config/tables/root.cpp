@@ -36,8 +36,8 @@ const Entries& root_table() {
           .one_of({"LOCAL_MACHINE", "AMAZON_SAGEMAKER"}),
       option("distributed_type", &C::distributed_type)
           .accelerate()
-          .help("Parallelism: one process, data parallel, fully sharded, or as configured for DeepSpeed or "
-                "Megatron-LM.")
+          .help(
+              "Parallelism: one process, data parallel, fully sharded, or as configured for DeepSpeed or Megatron-LM.")
           .supported({DistributedType::kNo, DistributedType::kMultiCpu, DistributedType::kMultiGpu,
                       DistributedType::kFsdp, DistributedType::kDeepspeed, DistributedType::kMegatronLm,
                       DistributedType::kDataParallel}),

@@ -65,9 +65,10 @@ const Entries& checkpoint_table() {
                 "again at the next save; stop ends the run. The last checkpoint of a run must always be written.")
           .one_of({"warn", "stop"}),
       option("replicas", &C::replicas)
-          .help("Copies of each checkpoint, on this many machines, when the machines share no output_dir: the leader's, "
-                "and those that other machines keep in theirs. A run resumes from the newest one that any machine has. "
-                "1: only the leader's.")
+          .help(
+              "Copies of each checkpoint, on this many machines, when the machines share no output_dir: the leader's, "
+              "and those that other machines keep in theirs. A run resumes from the newest one that any machine has. "
+              "1: only the leader's.")
           .at_least(1),
       option("hash", &C::hash)
           .help(
@@ -109,8 +110,7 @@ const Entries& evaluation_table() {
           .help(
               "Metrics to compute. All but loss, perplexity and rewards compare the generated text, or the class, with "
               "the label: precision, recall and F1 as scikit-learn, rouge as rouge-score, bleu as sacrebleu. The "
-              "rewards "
-              "of pairs (dpo) are always measured.")
+              "rewards of pairs (dpo) are always measured.")
           .one_of(metric_names())
           .when("there are validation samples", validates),
       option("generate", &C::generate)

@@ -118,8 +118,7 @@ const Entries& training_table() {
       option("activation_offloading", &C::activation_offloading)
           .alias("enable_activation_offloading")
           .help("Keeps the inputs of recomputed blocks in pinned host memory between forward and backward: a GPU holds "
-                "those "
-                "of at most two blocks. The copies overlap with computation. For runs on GPUs.")
+                "those of at most two blocks. The copies overlap with computation. For runs on GPUs.")
           .harmless({"false"})
           .no_effect_if([](const Config& c) { return !asks_for_gpus(c); },
                         "this run trains on the CPU, whose activations are in host memory already")
@@ -151,9 +150,9 @@ const Entries& training_table() {
                 "whichever is longest.)")
           .at_least(1),
       option("ddp_comm_hook", &C::ddp_comm_hook)
-          .help("Compresses the gradients that ranks exchange: rounds them to fp16 or bf16, or factors them into two "
-                "low-rank matrices (PowerSGD: each matrix separately, or with batched_power_sgd a whole bucket as "
-                "one).")
+          .help(
+              "Compresses the gradients that ranks exchange: rounds them to fp16 or bf16, or factors them into two "
+              "low-rank matrices (PowerSGD: each matrix separately, or with batched_power_sgd a whole bucket as one).")
           .when("distributed_type is MULTI_CPU or MULTI_GPU", uses_ddp),
       option("ddp_comm_wrapper", &C::ddp_comm_wrapper)
           .help("Rounds what ddp_comm_hook sends: fp16 or bf16.")

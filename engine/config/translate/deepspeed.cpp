@@ -20,11 +20,11 @@ bool asked_for(Draft& draft) {
                     config.distributed_type == DistributedType::kMultiCpu ||
                     config.distributed_type == DistributedType::kMultiGpu;
   if (!open) {
-    draft.problems.add(argument.mark, argument.key,
-                       fmt::format("training.deepspeed asks for DeepSpeed, but distributed_type is {} ({}): give one "
-                                   "of them",
-                                   name_of(config.distributed_type), to_string(draft.mark(kType))),
-                       "one-value");
+    draft.problems.add(
+        argument.mark, argument.key,
+        fmt::format("training.deepspeed asks for DeepSpeed, but distributed_type is {} ({}): give one of them",
+                    name_of(config.distributed_type), to_string(draft.mark(kType))),
+        "one-value");
     return false;
   }
   if (config.distributed_type == DistributedType::kNo && draft.is_set(kType) && !draft.is_set("num_processes")) {

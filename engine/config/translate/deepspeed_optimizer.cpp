@@ -60,15 +60,17 @@ void translate_adam(Draft& draft, DsDocument& ds) {
   ds.set(kOptimizerParams + "eps", "training.adam_epsilon");
   ds.assume(kOptimizerParams + "eps", encode(1e-8), kOptimizerType, "training.adam_epsilon");
   ds.set(kOptimizerParams + "weight_decay", "training.weight_decay");
-  ds.assume(kOptimizerParams + "weight_decay", encode(params.torch_adam && decoupled ? 0.01 : 0.0), kOptimizerType, "training.weight_decay");
+  ds.assume(kOptimizerParams + "weight_decay", encode(params.torch_adam && decoupled ? 0.01 : 0.0), kOptimizerType,
+            "training.weight_decay");
   const double decay = draft.config.training.weight_decay;
   if (!decoupled && decay != 0) {
-    translation.refuse(ds.key(kOptimizerParams + "adam_w_mode"),
-                       fmt::format("with weight decay {} it adds the decay to the gradient; AdamW needs true, or a "
-                                   "decay of 0",
-                                   decay));
+    translation.refuse(
+        ds.key(kOptimizerParams + "adam_w_mode"),
+        fmt::format("with weight decay {} it adds the decay to the gradient; AdamW needs true, or a decay of 0",
+                    decay));
   }
-  if (ds.has(kOptimizerParams + "momentum")) translation.refuse(ds.key(kOptimizerParams + "momentum"), "Adam has no momentum; use betas");
+  if (ds.has(kOptimizerParams + "momentum"))
+    translation.refuse(ds.key(kOptimizerParams + "momentum"), "Adam has no momentum; use betas");
 }
 
 void translate_sgd(Draft& draft, DsDocument& ds) {

@@ -47,7 +47,8 @@ const DsSchedule* find_schedule(Draft& draft, DsDocument& ds) {
 void check_params(Draft& draft, DsDocument& ds, const DsSchedule& schedule) {
   for (const char* key : {"warmup_min_lr", "warmup_max_lr", "total_num_steps", "warmup_min_ratio", "cos_min_ratio"}) {
     const bool known = std::find(schedule.own.begin(), schedule.own.end(), key) != schedule.own.end();
-    if (!known && ds.has(kSchedulerParams + key)) Translation(draft).refuse(ds.key(kSchedulerParams + key), schedule.name + " has no such key");
+    if (!known && ds.has(kSchedulerParams + key))
+      Translation(draft).refuse(ds.key(kSchedulerParams + key), schedule.name + " has no such key");
   }
 }
 
@@ -74,10 +75,10 @@ void translate_scheduler(Draft& draft, DsDocument& ds) {
     ds.assume(kSchedulerParams + "warmup_max_lr", encode(1e-3), kSchedulerType, "training.learning_rate");
   }
   if (schedule->schedule != Schedule::kWarmupLr && !ds.has(kSchedulerParams + "total_num_steps")) {
-    draft.problems.add(draft.mark("ds_config." + kSchedulerType), "ds_config." + kSchedulerParams + "total_num_steps",
-                       fmt::format("{} needs ds_config.{}total_num_steps: a number of updates, or auto for the length "
-                                   "of the run",
-                                   schedule->name, kSchedulerParams));
+    draft.problems.add(
+        draft.mark("ds_config." + kSchedulerType), "ds_config." + kSchedulerParams + "total_num_steps",
+        fmt::format("{} needs ds_config.{}total_num_steps: a number of updates, or auto for the length of the run",
+                    schedule->name, kSchedulerParams));
   }
 }
 

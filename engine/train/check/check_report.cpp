@@ -150,10 +150,10 @@ std::vector<std::string> device_report(const config::Config& config) {
 std::vector<std::string> missing(const config::Plan& plan, const Blueprint& blueprint, bool on_gpus) {
   std::vector<std::string> all;
   if (const std::string lacking = config::lacking_for_gpus(plan.config); on_gpus && !lacking.empty())
-    all.push_back(fmt::format(
-        "GPUs: use_cpu is false, and {}. The memory is that of the GPU layers; --cpu rehearses the run on this "
-        "machine.",
-        lacking));
+    all.push_back(
+        fmt::format("GPUs: use_cpu is false, and {}. The memory is that of the GPU layers; --cpu rehearses the run on "
+                    "this machine.",
+                    lacking));
   else if (const std::string fault = on_gpus ? fault_of_gpus(plan.config) : ""; !fault.empty())
     all.push_back(fmt::format("usable GPUs: {}", fault));
   if (plan.config.num_machines > 1 && plan.config.main_process_ip.empty())
