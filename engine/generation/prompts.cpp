@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include "data/chat/built_in_templates.h"
-#include "data/chat/conversation.h"
 #include "data/chat/turn_ends.h"
 #include "data/readers/readers.h"
 #include "data/readers/record_template.h"
@@ -40,16 +39,24 @@ Prompt Prompts::of_text(const std::string& text) const {
   return prompt;
 }
 
-Prompt Prompts::of_dialogue(nlohmann::ordered_json turns, const data::Record& record) const {
+config::DataConfig Prompts::dialogues() const {
+  config::DataConfig config;
+  config.dialogue = config::Dialogue::kMessages;
+  config.learn = config::Learn::kAll;  // there need be no reply yet
+  config.system = request_.system;
+  return config;
+}
+
+Prompt Prompts::of_dialogue(nlohmann::ordered_json turns) const {
+  return rendered(data::with_system_and_tools(std::move(turns), {}, dialogues()), {});
+}
+
+Prompt Prompts::rendered(data::Conversation conversation, const data::Record& record) const {
   if (!template_)
     throw ConfigError(
         "the tokenizer has no chat template.\n  Name a file with --chat_template, or one of {}; or give --prompt "
         "without --chat to continue a text.",
         fmt::join(data::built_in_template_names(), ", "));
-  const bool has_system = !turns.empty() && turns[0].value("role", "") == "system";
-  if (!request_.system.empty() && !has_system)
-    turns.insert(turns.begin(), nlohmann::ordered_json{{"role", "system"}, {"content", request_.system}});
-  data::Conversation conversation{std::move(turns), nullptr};
   if (!template_->takes_parts()) data::join_parts(conversation);
   Prompt prompt;
   prompt.text = template_->render(conversation, conversation.turns.size(), true, record).text;
@@ -59,8 +66,7 @@ Prompt Prompts::of_dialogue(nlohmann::ordered_json turns, const data::Record& re
 
 Prompt Prompts::of_record(const data::Record& record) const {
   if (!request_.source.empty()) return of_text(data::Template(request_.source, "--source").render(record));
-  if (record.find("messages") != nullptr)
-    return of_dialogue(data::conversation_of(record, {.dialogue = config::Dialogue::kMessages}).turns, record);
+  if (record.find("messages") != nullptr) return rendered(data::conversation_of(record, dialogues()), record);
   for (const char* const column : {"prompt", "text"})
     if (const std::string* const text = record.find(column)) return of_text(*text);
   if (record.fields.size() == 1) return of_text(record.fields[0].second);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/chat/chat_template.h"
+#include "data/chat/conversation.h"
 #include "data/tokenizers/tokenizer.h"
 #include "engine/config/generate_request.h"
 #include "models/model.h"
@@ -25,9 +26,9 @@ class Prompts {
 
   /// Of a text to continue, or of a user's message in a chat. Errors: InputError when it has no tokens.
   Prompt of_text(const std::string& text) const;
-  /// Of a dialogue: objects with `role` and `content`. Errors: ConfigError without a chat template; InputError when it
-  /// rejects the dialogue.
-  Prompt of_dialogue(nlohmann::ordered_json turns, const data::Record& record = {}) const;
+  /// Of a dialogue: objects with `role` and `content`, after request.system unless they have one. Errors: ConfigError
+  /// without a chat template; InputError when it rejects the dialogue.
+  Prompt of_dialogue(nlohmann::ordered_json turns) const;
   /// Calls `sink` with each prompt of request.input. Errors: InputError with file and line.
   void read(const std::function<void(Prompt)>& sink) const;
   /// The token with which a reply ends in a dialogue; none without a template.
@@ -35,6 +36,9 @@ class Prompts {
 
  private:
   Prompt of_record(const data::Record& record) const;
+  Prompt rendered(data::Conversation conversation, const data::Record& record) const;
+  /// How records store dialogues.
+  config::DataConfig dialogues() const;
 
   const config::GenerateRequest& request_;
   const data::Tokenizer& tokenizer_;

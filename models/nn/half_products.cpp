@@ -5,6 +5,7 @@
 
 #include <ATen/ops/empty.h>
 
+#include "models/nn/amx_kernels.h"
 #include "models/nn/gemm.h"
 #include "models/nn/kernel.h"
 #include "models/nn/parallel.h"
@@ -105,12 +106,13 @@ void multiply(const at::Tensor& tensor_a, const at::Tensor& tensor_b, const at::
   }
 }
 
-/// Whether libtorch multiplies matrices of `type` in a plain loop on this CPU. (It hands them to oneDNN from the same
-/// instructions on.)
+/// Whether libtorch multiplies matrices of `type` more slowly than fp32 on this CPU: in a plain loop, or by oneDNN, to
+/// which it hands bf16 from AVX-512 on.
 bool is_slow(at::ScalarType type) {
 #if defined(__x86_64__)
-  static const bool bf16 =
+  static const bool in_a_loop =
       !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq");
+  static const bool bf16 = in_a_loop || (__builtin_cpu_is("intel") && !has_amx());
   static const bool fp16 = !__builtin_cpu_supports("avx512fp16");
   return (type == at::kBFloat16 && bf16) || (type == at::kHalf && fp16);
 #else

@@ -1,4 +1,5 @@
-// GFLOP/s of matrix products on this CPU: libtorch's, by tiles, and by AMX with the parts of each precision, in turns.
+// GFLOP/s of matrix products on this CPU: libtorch's, by tiles, of bf16 widened to fp32, and by AMX with
+// the parts of each precision, in turns.
 //
 //   products [THREADS] [M N K]...
 //
@@ -20,6 +21,7 @@
 #include "models/nn/amx_kernels.h"
 #include "models/nn/amx_products.h"
 #include "models/nn/fp32_products.h"
+#include "models/nn/half_products.h"
 #include "models/nn/tiled_gemm.h"
 
 namespace trainer::nn {
@@ -37,6 +39,8 @@ std::vector<Program> programs(at::ScalarType type) {
   std::vector<Program> all{{"libtorch", [](const auto& a, const auto& b, auto& out) { at::cpu::mm_outf(a, b, out); }}};
   if (type == at::kFloat && tile_kernels() != nullptr)
     all.push_back({"tiles", [](const auto& a, const auto& b, auto& out) { fp32_product(a, b, {}, 0, 1, out); }});
+  if (type != at::kFloat)
+    all.push_back({"widened", [](const auto& a, const auto& b, auto& out) { half_product(a, b, {}, 0, 1, out); }});
   if (!has_amx()) return all;
   for (const char* const precision : {"highest", "high", "medium"}) {
     all.push_back({precision, [precision](const auto& a, const auto& b, auto& out) {
