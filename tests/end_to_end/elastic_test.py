@@ -7,7 +7,7 @@ import unittest
 
 import machines_test
 import three_machines_test
-from support import all_listening_ports, last_step, results, until
+from support import PATIENCE, all_listening_ports, last_step, results, until
 
 # A small learning rate: with a large one, rounding, which depends on the number of ranks, would grow over the updates.
 LONG = {"distributed_type": "FSDP", "training": {"max_steps": 100000, "learning_rate": 1e-5}, "evaluation": None,
@@ -49,7 +49,7 @@ class Elastic(machines_test.Machines):
         ours = results(self.output)
         self.assertEqual([line["step"] for line in ours], list(range(1, len(ours) + 1)))
         run = self.start(self.job("expected", LONG, {"num_processes": self.machines}))
-        until(lambda: last_step(self.folder / "expected") >= len(ours) or run.ended())
+        until(lambda: last_step(self.folder / "expected") >= len(ours) or run.ended(), PATIENCE + len(ours) / 10)
         os.kill(run.pid, signal.SIGTERM)
         self.assertEqual(run.wait().code, 143, run.err)
         theirs = results(self.folder / "expected")
