@@ -26,7 +26,7 @@ config::Plan plan_of(const config::Plan& given, const Terms& terms) {
 void begin_next(Attempts& attempts, const Outcome& ended, Door* door, SignalQueue& signals, RunStatus& status) {
   const Clock::time_point until = Clock::now() + attempts.begin_next(ended);
   status.restarts = attempts.terms().restarts;
-  say("{}trainer: {}\n", closing_line(ended), attempts.text(ended));
+  say("{}trainer: {}\n", closing_line(ended), attempts.text(ended, status.sees_checkpoints));
   while (Clock::now() < until) {
     std::vector<pollfd> events;
     if (door != nullptr) door->serve();

@@ -79,10 +79,10 @@ milliseconds Attempts::begin_next(const Outcome& ended) {
   return std::min(first_pause_ * (1 << std::min(without_progress_ - 1, 16)), kLongestPause);
 }
 
-std::string Attempts::text(const Outcome& ended) const {
-  const std::string from = has_saved() ? "from " + newest_checkpoint(output_dir_)
-                           : is_host_  ? "from where the run started"
-                                       : "from where the leader reports";  // its folder may not be visible here
+std::string Attempts::text(const Outcome& ended, bool sees_checkpoints) const {
+  const std::string from = sees_checkpoints && has_saved() ? "from " + newest_checkpoint(output_dir_)
+                           : sees_checkpoints && is_host_  ? "from where the run started"
+                                                           : "from where the leader reports";
   return ended.grows ? "continuing with more machines, " + from
                      : fmt::format("restart {} of {}, {}", restarts_, max_, from);
 }

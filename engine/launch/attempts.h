@@ -51,8 +51,8 @@ class Attempts {
   /// Begins the next attempt after `ended`. Returns how long to pause first: zero when the last attempt got further
   /// than the one before, else longer each time.
   std::chrono::milliseconds begin_next(const Outcome& ended);
-  /// "restart 2 of 5, from /out/checkpoint-40", after `ended`.
-  std::string text(const Outcome& ended) const;
+  /// "restart 2 of 5, from /out/checkpoint-40", after `ended`. `sees_checkpoints`: output_dir holds the leader's.
+  std::string text(const Outcome& ended, bool sees_checkpoints) const;
 
  private:
   bool has_saved() const { return resumes_ || newest_checkpoint(output_dir_) != checkpoint_before_; }

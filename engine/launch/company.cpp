@@ -365,6 +365,7 @@ class InCompany {
     const std::string who = who_sees_another_folder(appointment_.folder, leader_.has_value(), machines, signals_);
     shares_folder_ = who.empty() && !(election_ && machines.others().empty());  // alone, it can't know
     may_lead_ = shares_folder_ && appointment_.is_elastic();
+    run_.status.sees_checkpoints = shares_folder_ || leader_;
     if (election_) set_up_election(machines.own_address());
     own_address_ = machines.own_address();
     if (!who.empty() && !std::exchange(told_of_folder_, true))

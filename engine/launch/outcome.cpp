@@ -60,7 +60,7 @@ std::string where(const Outcome& outcome) {
 
 std::string kept_line(int code, const Kept& kept, const std::string& output_dir) {
   if (kept.wrote_nothing) return "  kept: nothing was written to " + output_dir;
-  if (kept.checkpoint.empty() && kept.elsewhere) return "  kept: the checkpoints of machine 0; see its message";
+  if (kept.elsewhere) return "  kept: the leader's checkpoints; see its message";
   if (kept.checkpoint.empty()) return "  kept: no checkpoint yet in " + output_dir;
   if (code == kUsageFailure || code == kInputFailure) return "  kept: " + kept.checkpoint;  // the cause must be fixed
   return fmt::format("  kept: {}; {}", kept.checkpoint,

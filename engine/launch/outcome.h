@@ -28,7 +28,7 @@ struct Kept {
   bool resumes = true;     // the same command resumes from it
   bool wrote_nothing = false;
   bool temporary = false;    // the output folder is deleted after the command: nobody looks for it
-  bool elsewhere = false;    // machine 0 keeps the checkpoints; this machine may not see all of them
+  bool elsewhere = false;    // another machine leads, and this one doesn't see its checkpoints
   std::string replicated{};  // the newest of which other machines keep all copies; "": none is known
   int64_t leader_epoch = 0;  // under which the newest checkpoint was saved: Note [Leader epochs]
 };

@@ -36,11 +36,12 @@ namespace {
 void report(const Outcome& outcome, const config::Config& config, Leadership* leads, const RunStatus& status,
             Output output) {
   const std::string& resume = config.checkpoint.resume_from_checkpoint;
-  const Kept kept{.checkpoint = newest_checkpoint(config.output_dir),
+  const std::string newest = newest_checkpoint(config.output_dir);
+  const Kept kept{.checkpoint = newest,
                   .resumes = resume == "auto" || resume == "true",
                   .wrote_nothing = leads != nullptr && leads->wrote_nothing(),
                   .temporary = output == Output::kTemporary,
-                  .elsewhere = leads == nullptr,
+                  .elsewhere = leads == nullptr && (newest.empty() || !status.sees_checkpoints),
                   .replicated = status.replicated,
                   .leader_epoch = checkpoint::newest_epoch(config.output_dir)};
   if (leads != nullptr && !kept.wrote_nothing) leads->leave_files(outcome, kept);

@@ -23,11 +23,12 @@ struct RunStatus {
 
   bool is_served = false;  // otherwise nobody asks, and `ranks` and `is_ending` aren't kept up to date
   int world_size = 1;
-  bool is_leader = true;     // rank 0 runs on this machine
-  int64_t leader_epoch = 0;  // of the leader that this machine follows or is: Note [Leader epochs]
-  std::vector<Rank> ranks;   // of this machine; empty: none are started
-  bool is_ending = false;    // the attempt is ending, for any reason
-  int restarts = 0;          // after losses
+  bool is_leader = true;         // rank 0 runs on this machine
+  bool sees_checkpoints = true;  // output_dir is the leader's, or this machine leads
+  int64_t leader_epoch = 0;      // of the leader that this machine follows or is: Note [Leader epochs]
+  std::vector<Rank> ranks;       // of this machine; empty: none are started
+  bool is_ending = false;        // the attempt is ending, for any reason
+  int restarts = 0;              // after losses
   int64_t saves = 0, failed_saves = 0;
   std::string replicated;        // the newest checkpoint that has all its copies (checkpoint.replicas); "": none
   metrics::LatestValues values;  // of rank 0

@@ -39,6 +39,8 @@ class Elected(elastic_test.Namespaces):
     def end(self, runs):
         """`runs`: the leader's first."""
         self.stop(runs)
+        for run in runs[1:]:
+            self.assertIn("kept: the leader's checkpoints; see its message", run.err)
         self.assert_undisturbed()
         newest = max(whole(self.folder_of(self.leader)))
         holders = [number for number in range(3) if newest in whole(self.folder_of(number))]

@@ -24,7 +24,7 @@ TEST(ClosingBlock, SaysWhereAndHowToResume) {
             "  kept: /out/checkpoint-10; the same command resumes from it\n");
   const std::string block = closing_block(outcome, {.checkpoint = "/out/checkpoint-10", .resumes = false}, "/out");
   EXPECT_NE(block.find("set checkpoint.resume_from_checkpoint: auto"), std::string::npos);
-  EXPECT_NE(closing_block(outcome, {.elsewhere = true}, "/out").find("kept: the checkpoints of machine 0"),
+  EXPECT_NE(closing_block(outcome, {.elsewhere = true}, "/out").find("kept: the leader's checkpoints"),
             std::string::npos);
   EXPECT_EQ(closing_block({}, {}, "/out"), "");
   EXPECT_EQ(closing_block(outcome, {.wrote_nothing = true, .temporary = true}, "/tmp/trainer-eval-1"),
