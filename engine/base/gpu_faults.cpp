@@ -19,8 +19,7 @@ std::string fault_of_driver(const GpuMachine& machine) {
   if (!machine.trouble.empty())
     return fmt::format(
         "the NVIDIA driver{} does not work: {}\n  nvidia-smi shows the same; a driver that was updated works again "
-        "after "
-        "a restart of the machine. use_cpu: true trains on the CPU.",
+        "after a restart of the machine. use_cpu: true trains on the CPU.",
         version, machine.trouble);
   if (machine.cuda > 0 && machine.cuda < kCuda / 1000 * 1000)
     return fmt::format(

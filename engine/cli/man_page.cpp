@@ -186,11 +186,10 @@ std::string with_dashes(std::string name) {
   return name;
 }
 
-/// "trainer merge [OPTIONS] ADAPTER... FOLDER", with the program's name in front.
+/// `usage`: "trainer merge [OPTIONS] ADAPTER... FOLDER".
 std::string synopsis_of(const std::string& usage, const std::string& command) {
-  const std::string words = usage.starts_with("trainer") ? usage : "trainer " + usage;
   const std::string name = command.empty() ? "trainer" : "trainer " + command;
-  const std::string rest = words.starts_with(name) ? words.substr(name.size()) : "";
+  const std::string rest = usage.starts_with(name) ? usage.substr(name.size()) : "";
   return fmt::format(".B {}\n{}\n", escaped(name), rest.empty() ? "" : escaped(rest.substr(1)));
 }
 

@@ -9,7 +9,6 @@
 #include "engine/config/machine/machines.h"
 #include "engine/launch/failure.h"
 #include "engine/launch/meeting.h"
-#include "engine/launch/messages.h"
 #include "engine/launch/screen.h"
 
 namespace trainer::launch {

@@ -8,13 +8,11 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/folder_lock.h"
-#include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/config/machine/machines.h"
 #include "engine/config/machine/started_rank.h"
 #include "engine/config/names.h"
 #include "engine/launch/address.h"
 #include "engine/launch/election.h"
-#include "engine/launch/failure.h"
 #include "engine/launch/follower.h"
 #include "engine/launch/leader.h"
 #include "engine/launch/meeting.h"

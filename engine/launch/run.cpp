@@ -10,7 +10,6 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/folder_lock.h"
-#include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/leader_epoch.h"
 #include "engine/config/machine/machines.h"
 #include "engine/config/machine/started_rank.h"

@@ -29,7 +29,7 @@ CoreSharing::CoreSharing(const config::Config& config, const at::Device& device,
 
 void CoreSharing::begin_update() {
   begin_ = Clock::now();
-  waited_before_ = seconds_waited_for_core();
+  if (warns_) waited_before_ = seconds_waited_for_core();
 }
 
 void CoreSharing::end_update(int64_t step) {

@@ -10,6 +10,7 @@
 
 #include "models/nn/cpu_products.h"
 #include "models/nn/device/layout_tensors.h"
+#include "models/nn/reference/reference.h"
 #include "models/nn/saved.h"
 #include "models/nn/weight_gradient.h"
 
@@ -136,7 +137,7 @@ Rows Embedding::operator()(const Rows& ids, const Pass& pass) {
 RowsList Embedding::forward(const RowsList& inputs, const Pass&) {
   const at::Tensor& table = weight()->value;
   const at::Tensor ids = device::sent(inputs[0].x, table.device());
-  const bool learns = table.is_cpu() && table.requires_grad() && at::GradMode::is_enabled();
+  const bool learns = !on_device(table) && table.requires_grad() && at::GradMode::is_enabled();
   const at::Tensor rows = (learns ? LearnedRows::apply(table, ids) : at::embedding(table, ids)).to(at::kFloat);
   return {inputs[0].with(scale_ == 1 ? rows : rows * scale_)};
 }

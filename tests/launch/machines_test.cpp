@@ -23,8 +23,7 @@ class TwoMachines : public SeveralMachines {
 
   /// Starts both machines, without the notes of earlier runs, and waits until all ranks do `fake`.
   void start_again(const std::string& fake) {
-    fs::remove_all(folder_ / "notes");
-    fs::create_directories(folder_ / "notes");
+    forget_notes();
     for (const int number : {0, 1}) start(number, {{"FAKE", fake}});
     wait_for_all_ranks("ready");
   }

@@ -325,8 +325,7 @@ TEST_F(Replicated, ALeaderWhoseDiskWasLostGetsTheNewestCopyFirst) {
     kill(pid_of(0), SIGKILL);
     finish(0);
     if (disk_too) fs::remove_all(folder_of(0));
-    fs::remove_all(folder_ / "notes");
-    fs::create_directories(folder_ / "notes");
+    forget_notes();
     start_apart(0, "live:9");
     wait_for_note("life-0-2");
   };
@@ -493,8 +492,7 @@ TEST_F(Elected, ALeaderThatLosesAllOthersAtOnceDoesNotContinue) {
   EXPECT_TRUE(said(0, "and no majority of them is connected: 1 of 3")) << screen(0);
   EXPECT_TRUE(said(0, "lost for good: remove the file .votes")) << screen(0);
   fs::remove(folder_of(0) / ".votes");
-  fs::remove_all(folder_ / "notes");
-  fs::create_directories(folder_ / "notes");
+  forget_notes();
   start_apart(0, "live:99");
   wait_for_attempt_of(1, 0);
   stop(0, {0});
@@ -514,8 +512,7 @@ TEST_F(Elected, OneOfTwoMachinesContinuesOnlyIfItLed) {
                        "majority"))
           << screen(1);
       for (const int number : {0, 1}) fs::remove_all(folder_of(number));
-      fs::remove_all(folder_ / "notes");
-      fs::create_directories(folder_ / "notes");
+      forget_notes();
     } else {
       wait_for_attempt_of(1, attempt + 1);
       stop(0, {0});

@@ -100,6 +100,10 @@ class SeveralMachines : public ::testing::Test {
   void wait_for_note(const std::string& note) {
     wait_for([&] { return is_noted(note); });
   }
+  void forget_notes() const {
+    fs::remove_all(folder_ / "notes");
+    fs::create_directories(folder_ / "notes");
+  }
   std::string noted(const std::string& note) const { return read_file(folder_ / "notes" / note); }
 
   std::string screen(int number) const {

@@ -1,6 +1,8 @@
 // A tied vocabulary's gradients, added to its weight's by the uses themselves: Note [Gradients in place].
 #include "models/nn/weight_gradient.h"
 
+#include <memory>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/arange.h>

@@ -69,7 +69,8 @@ const std::vector<Setting> kSettings = {
 
 /// Eight samples of different lengths: either a source and a target each, or a source whose tokens are all labels.
 train::BatchLengths lengths(const Setting& s) {
-  const std::vector<int64_t> sources{96, 80, 64, 112, 48, 96, 72, 128};
+  std::vector<int64_t> sources{96, 80, 64, 112, 48, 96, 72, 128};
+  if (s.checkpointing) sources.back() = 256;  // fewer activations are kept of each token
   if (s.stages > 1) return {sources, {}, std::accumulate(sources.begin(), sources.end(), int64_t{0})};
   return {sources, {16, 24, 8, 32, 16, 8, 24, 16}};
 }
@@ -243,7 +244,7 @@ TEST(MemoryPlan, MatchesMeasurements) {
     const train::MemoryPlan memory = train::plan_memory(plan, train::make_blueprint(plan), workload_of(s));
     const Measured most = most_measured(s);
     expect_near(s, memory, most);
-    EXPECT_GT(most.training - most.held, most.training / 6);  // otherwise the weights alone would suffice
+    EXPECT_GT(most.training - most.held, most.training / 5);  // otherwise the weights alone would suffice
     const std::string planned = planned_columns(s, memory);
     table += planned + measured_columns(memory, most);
     EXPECT_TRUE(writes || document.find(planned) != std::string::npos) << "docs/memory.md is out of date: " << planned;

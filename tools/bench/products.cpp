@@ -1,5 +1,5 @@
-// GFLOP/s of matrix products on this CPU: libtorch's, by tiles, of bf16 widened to fp32, and by AMX with
-// the parts of each precision, in turns.
+// GFLOP/s of matrix products on this CPU: libtorch's, by tiles, of bf16 widened to fp32, and by AMX with the parts
+// of each precision, in turns.
 //
 //   products [THREADS] [M N K]...
 //
