@@ -67,7 +67,7 @@ expect "CUDA_VISIBLE_DEVICES is '99', which selects none of this machine's" "$(C
 plan --set enable_cpu_affinity=true --set training.tf32=true
 
 step "gpu_test"
-within 240 "$build/bin/gpu_test"
+OMP_NUM_THREADS=1 within 240 "$build/bin/gpu_test"
 
 step "one rank over NCCL"
 within 200 "$trainer" selftest --device cuda --backend nccl --num_processes 1 "${cases[@]}"

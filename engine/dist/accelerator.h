@@ -47,6 +47,8 @@ class Accelerator {
   /// Whether libtorch's flash and memory-efficient attention run on the device (models/nn/device/attention_choice.h).
   virtual bool has_flash_attention(int) const { return false; }
   virtual bool has_efficient_attention(int) const { return false; }
+  /// Whether cuDNN's is faster there.
+  virtual bool has_cudnn_attention(int) const { return false; }
   /// Whether libtorch's fused norms do (models/nn/device/norms.h).
   virtual bool has_fused_norms() const { return false; }
   /// A recorder of graphs on the device; null: it has none.

@@ -18,7 +18,8 @@ void use_layers_of(const dist::Accelerator& accelerator, c10::Device device) {
   nn::use_device_kernels(device.type(), accelerator.kernels());
   set_kernels_in_dry_runs(accelerator.kernels() != nullptr);
   nn::use_fused_attention(device.type(), {accelerator.has_flash_attention(device.index()),
-                                          accelerator.has_efficient_attention(device.index())});
+                                          accelerator.has_efficient_attention(device.index()),
+                                          accelerator.has_cudnn_attention(device.index())});
   nn::use_fused_norms(device.type(), accelerator.has_fused_norms());
 }
 

@@ -41,6 +41,22 @@ void activate_backward(ElementType type, nn::Activation, const void*, const void
   report("trainer::activate_backward", rows * width * size_of(type) * (up != nullptr ? 5 : 3));
 }
 
+void rms_norm(ElementType x_type, const void*, const float*, float, bool, ElementType out_type, int64_t rows,
+              int64_t width, void*, float*, void*) {
+  report("trainer::rms_norm", rows * width * (size_of(x_type) + size_of(out_type)));
+}
+
+void rms_norm_backward(ElementType grad_type, const void*, ElementType x_type, const void*, const void* base,
+                       const float*, const float*, int64_t rows, int64_t width, void*, void*) {
+  report("trainer::rms_norm_backward",
+         rows * width * (size_of(grad_type) + size_of(x_type) * (base != nullptr ? 3 : 2)));
+}
+
+void rms_norm_weight_gradient(ElementType grad_type, const void*, ElementType x_type, const void*, const float*,
+                              int64_t rows, int64_t width, int64_t, float*, void*) {
+  report("trainer::rms_norm_weight_gradient", rows * width * (size_of(grad_type) + size_of(x_type)));
+}
+
 void cross_entropy_sums(ElementType type, const void*, const int64_t*, int64_t, int64_t rows, int64_t width, bool,
                         double*, void*) {
   report("trainer::cross_entropy_sums", rows * (width * size_of(type) + 4 * int64_t{sizeof(double)}));
@@ -67,6 +83,9 @@ const nn::DeviceKernels& dry_kernels() {
                                           .rotate = rotate,
                                           .activate = activate,
                                           .activate_backward = activate_backward,
+                                          .rms_norm = rms_norm,
+                                          .rms_norm_backward = rms_norm_backward,
+                                          .rms_norm_weight_gradient = rms_norm_weight_gradient,
                                           .cross_entropy_sums = cross_entropy_sums,
                                           .cross_entropy_gradient = cross_entropy_gradient,
                                           .decode_four_bits = decode_four_bits};

@@ -25,12 +25,30 @@ std::string shape_problem(const std::string& name, const std::vector<int64_t>& h
                      fmt::join(here, ", "));
 }
 
-void copy_from(const tensorfile::SafetensorsFile& file, const std::string& name, int64_t begin, const at::Tensor& out) {
-  out.copy_(file.read(name, begin, begin + out.numel()));
-}
-
 at::ScalarType type_of(const tensorfile::SafetensorsFile& file, const std::string& name) {
   return file.info(name).dtype->type;
+}
+
+/// To a device, by parts in pinned memory: the next one is read while one is sent. What has another dtype there is
+/// converted there.
+void send_from(const tensorfile::SafetensorsFile& file, const std::string& name, int64_t begin, const at::Tensor& out) {
+  constexpr int64_t kElementsOfPart = int64_t{1} << 25;
+  const auto dtype = type_of(file, name);
+  for (int64_t at = 0; at < out.numel(); at += kElementsOfPart) {
+    const at::Tensor to = out.narrow(0, at, std::min(kElementsOfPart, out.numel() - at));
+    const at::Tensor part = at::empty({to.numel()}, at::TensorOptions().dtype(dtype).pinned_memory(true));
+    file.read_into(name, begin + at, part);
+    const at::Tensor there = to.scalar_type() == dtype ? to : at::empty({to.numel()}, to.options().dtype(dtype));
+    there.copy_(part, /*non_blocking=*/true);
+    if (!there.is_same(to)) to.copy_(there);
+  }
+}
+
+/// `out` is flat.
+void copy_from(const tensorfile::SafetensorsFile& file, const std::string& name, int64_t begin, const at::Tensor& out) {
+  if (!out.is_cpu()) return send_from(file, name, begin, out);
+  if (out.scalar_type() == type_of(file, name) && out.is_contiguous()) return file.read_into(name, begin, out);
+  out.copy_(file.read(name, begin, begin + out.numel()));
 }
 
 }  // namespace

@@ -13,13 +13,15 @@ RmsNorm::RmsNorm(const Config& c, int64_t width)
   add_parameter("weight", {width}, {nn::Init::kConstant, adds_one_ ? 0.0 : 1.0});
 }
 
-nn::Rows RmsNorm::operator()(const nn::Rows& x, const nn::Pass& pass) {
-  return wrapped() ? Module::operator()({x}, pass)[0] : forward({x}, pass)[0];
+nn::RowsList RmsNorm::with_input(const nn::Rows& x, const nn::Pass& pass) {
+  return wrapped() ? Module::operator()({x}, pass) : forward({x}, pass);
 }
 
 nn::RowsList RmsNorm::forward(const nn::RowsList& in, const nn::Pass& pass) {
   const at::Tensor& weight = parameters().front().second->value;
-  return {in[0].with(nn::rms_norm(in[0].x, adds_one_ ? weight.to(at::kFloat) + 1 : weight, eps_, pass.compute))};
+  const auto [norm, x] =
+      nn::rms_norm_and_input(in[0].x, adds_one_ ? weight.to(at::kFloat) + 1 : weight, eps_, pass.compute);
+  return {in[0].with(norm), in[0].with(x)};
 }
 
 Attention::Attention(const Config& c, int64_t layer)

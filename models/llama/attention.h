@@ -12,7 +12,9 @@ class RmsNorm : public nn::Module {
  public:
   RmsNorm(const Config& config, int64_t width);
   /// x [..., width] → the compute dtype.
-  nn::Rows operator()(const nn::Rows& x, const nn::Pass& pass);
+  nn::Rows operator()(const nn::Rows& x, const nn::Pass& pass) { return with_input(x, pass)[0]; }
+  /// The norm, and x for the layers beside it (nn::rms_norm_and_input).
+  nn::RowsList with_input(const nn::Rows& x, const nn::Pass& pass);
 
  protected:
   nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;

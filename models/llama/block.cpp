@@ -1,6 +1,6 @@
 #include "models/llama/block.h"
 
-#include <ATen/TensorOperators.h>
+#include "models/nn/dropout.h"
 
 namespace trainer::models::llama {
 
@@ -29,14 +29,18 @@ DecoderLayer::DecoderLayer(const Config& c, int64_t layer)
 }
 
 nn::RowsList DecoderLayer::forward(const nn::RowsList& in, const nn::Pass& pass) {
-  const nn::Rows attended = (*self_attn_)((*input_layernorm_)(in[0], pass), in[rope_], pass);
+  const auto add = [](const nn::Rows& x, const nn::Rows& part) {
+    return x.with(nn::dropout_add(x.x, part.x, {}, x.layout));
+  };
+  const nn::RowsList normed = input_layernorm_->with_input(in[0], pass);
+  const nn::Rows attended = (*self_attn_)(normed[0], in[rope_], pass);
   if (!pre_feedforward_layernorm_) {
-    const nn::Rows x = in[0].with(in[0].x + attended.x);
-    return {x.with(x.x + (*mlp_)((*post_attention_layernorm_)(x, pass), pass).x)};
+    const nn::RowsList next = post_attention_layernorm_->with_input(add(normed[1], attended), pass);
+    return {add(next[1], (*mlp_)(next[0], pass))};
   }
-  const nn::Rows x = in[0].with(in[0].x + (*post_attention_layernorm_)(attended, pass).x);
-  const nn::Rows fed = (*mlp_)((**pre_feedforward_layernorm_)(x, pass), pass);
-  return {x.with(x.x + (**post_feedforward_layernorm_)(fed, pass).x)};
+  const nn::Rows x = add(normed[1], (*post_attention_layernorm_)(attended, pass));
+  const nn::RowsList next = (*pre_feedforward_layernorm_)->with_input(x, pass);
+  return {add(next[1], (**post_feedforward_layernorm_)((*mlp_)(next[0], pass), pass))};
 }
 
 }  // namespace trainer::models::llama

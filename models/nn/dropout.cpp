@@ -121,7 +121,10 @@ at::Tensor dropout(const at::Tensor& x, const DropoutRule& rule, const LayoutPtr
 
 at::Tensor dropout_add(const at::Tensor& residual, const at::Tensor& x, const DropoutRule& rule,
                        const LayoutPtr& layout) {
-  return rule.active() ? run_dropout(residual, x, rule, layout) : residual + x;
+  // Without dropout, libtorch's addition is as good, except that on a device it is slow for different dtypes.
+  const bool converts = residual.scalar_type() != x.scalar_type() && device_kernels(x) != nullptr;
+  return rule.active() || (converts && device::supports_dropout(residual, x)) ? run_dropout(residual, x, rule, layout)
+                                                                               : residual + x;
 }
 
 at::Tensor dropout_mask(const DropoutRule& rule, const Layout& layout, const at::Tensor& x) {

@@ -54,6 +54,19 @@ struct DeviceKernels {
                             const RowDraws& draws, int64_t rows, int64_t width, void* gate_grad, void* up_grad,
                             void* stream);
 
+  /// out = x / sqrt(mean(x^2) + eps) * weight for each row; scales [rows]: 1 / sqrt(...). `twice`: rounded to the type of
+  /// `out` before the weight too. One of the types is fp32, or both are the same.
+  void (*rms_norm)(ElementType x_type, const void* x, const float* weight, float eps, bool twice, ElementType out_type,
+                   int64_t rows, int64_t width, void* out, float* scales, void* stream);
+  /// The gradient of x, of its type, plus `base`, which may be null.
+  void (*rms_norm_backward)(ElementType grad_type, const void* grad, ElementType x_type, const void* x,
+                            const void* base, const float* weight, const float* scales, int64_t rows, int64_t width,
+                            void* out, void* stream);
+  /// The gradient of the weight, as the sums over each `per_part` rows: parts [rows / per_part, rounded up; width].
+  void (*rms_norm_weight_gradient)(ElementType grad_type, const void* grad, ElementType x_type, const void* x,
+                                   const float* scales, int64_t rows, int64_t width, int64_t per_part, float* parts,
+                                   void* stream);
+
   /// For each row of logits, which are those of classes [begin, begin + width): the largest, the sum of exp(logit -
   /// largest), the label's logit (0 if it is elsewhere), and the sum of all, if `smooth`: sums [rows, 4].
   void (*cross_entropy_sums)(ElementType type, const void* logits, const int64_t* labels, int64_t begin, int64_t rows,

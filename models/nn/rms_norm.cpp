@@ -9,6 +9,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/nn/device/norms.h"
+#include "models/nn/device/rms_norm.h"
 #include "models/nn/kernel.h"
 #include "models/nn/parallel.h"
 #include "models/nn/reference/reference.h"
@@ -112,8 +113,18 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, at::ScalarType out_dtype,
                     RmsRounding rounding) {
-  if (runs_reference(x)) return device::rms_norm(x, weight.to(at::kFloat), eps, out_dtype, rounding);
-  return RmsNormFunction::apply(x, weight.to(at::kFloat), eps, out_dtype, rounding);
+  const at::Tensor wide = weight.to(at::kFloat);
+  if (const DeviceKernels* const kernels = device::kernels_of_rms_norm(x, out_dtype))
+    return device::rms_norm_and_input(*kernels, x, wide, eps, out_dtype, rounding).norm;
+  if (runs_reference(x)) return device::rms_norm(x, wide, eps, out_dtype, rounding);
+  return RmsNormFunction::apply(x, wide, eps, out_dtype, rounding);
+}
+
+RmsNormAndInput rms_norm_and_input(const at::Tensor& x, const at::Tensor& weight, double eps,
+                                   at::ScalarType out_dtype) {
+  if (const DeviceKernels* const kernels = device::kernels_of_rms_norm(x, out_dtype))
+    return device::rms_norm_and_input(*kernels, x, weight.to(at::kFloat), eps, out_dtype, RmsRounding::kOnce);
+  return {rms_norm(x, weight, eps, out_dtype), x};
 }
 
 }  // namespace trainer::nn

@@ -17,12 +17,13 @@ T5LayerNorm::T5LayerNorm(int64_t width, double eps) : Module("T5LayerNorm"), eps
   add_parameter("weight", {width}, {nn::Init::kConstant, 1});
 }
 
-nn::Rows T5LayerNorm::operator()(const nn::Rows& x, const nn::Pass& pass) {
-  return wrapped() ? Module::operator()({x}, pass)[0] : forward({x}, pass)[0];
+nn::RowsList T5LayerNorm::with_input(const nn::Rows& x, const nn::Pass& pass) {
+  return wrapped() ? Module::operator()({x}, pass) : forward({x}, pass);
 }
 
 nn::RowsList T5LayerNorm::forward(const nn::RowsList& in, const nn::Pass& pass) {
-  return {in[0].with(nn::rms_norm(in[0].x, parameters().front().second->value, eps_, pass.compute))};
+  const auto [norm, x] = nn::rms_norm_and_input(in[0].x, parameters().front().second->value, eps_, pass.compute);
+  return {in[0].with(norm), in[0].with(x)};
 }
 
 T5LayerAttention::T5LayerAttention(const T5Config& c, T5Attention::Kind kind, bool owns_position_bias, int64_t block)
@@ -38,9 +39,10 @@ nn::RowsList T5LayerAttention::operator()(const nn::Rows& x, const nn::Rows& pos
 }
 
 nn::RowsList T5LayerAttention::forward(const nn::RowsList& in, const nn::Pass& pass) {
-  const nn::RowsList attended = (*attention_)((*layer_norm_)(in[0], pass), in[1], in[2], pass);
+  const nn::RowsList normed = layer_norm_->with_input(in[0], pass);
+  const nn::RowsList attended = (*attention_)(normed[0], in[1], in[2], pass);
   const nn::DropoutRule rule = pass.dropout(path(), dropout_);
-  return {in[0].with(nn::dropout_add(in[0].x, attended[0].x, rule, in[0].layout)), attended[1]};
+  return {in[0].with(nn::dropout_add(normed[1].x, attended[0].x, rule, in[0].layout)), attended[1]};
 }
 
 T5DenseReluDense::T5DenseReluDense(const T5Config& c)
@@ -71,8 +73,9 @@ T5LayerFF::T5LayerFF(const T5Config& c)
       layer_norm_(*this, "layer_norm", c.d_model, c.layer_norm_epsilon) {}
 
 nn::RowsList T5LayerFF::forward(const nn::RowsList& in, const nn::Pass& pass) {
-  const nn::Rows part = (*feed_forward_)((*layer_norm_)(in[0], pass), pass);
-  return {in[0].with(nn::dropout_add(in[0].x, part.x, pass.dropout(path(), dropout_), in[0].layout))};
+  const nn::RowsList normed = layer_norm_->with_input(in[0], pass);
+  const nn::Rows part = (*feed_forward_)(normed[0], pass);
+  return {in[0].with(nn::dropout_add(normed[1].x, part.x, pass.dropout(path(), dropout_), in[0].layout))};
 }
 
 T5Block::T5Block(const T5Config& c, bool decoder, int64_t index)

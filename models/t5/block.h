@@ -8,7 +8,9 @@ class T5LayerNorm : public nn::Module {
  public:
   T5LayerNorm(int64_t width, double eps);
   /// x [T, D] fp32 → the compute dtype.
-  nn::Rows operator()(const nn::Rows& x, const nn::Pass& pass);
+  nn::Rows operator()(const nn::Rows& x, const nn::Pass& pass) { return with_input(x, pass)[0]; }
+  /// The norm, and x for the layers beside it (nn::rms_norm_and_input).
+  nn::RowsList with_input(const nn::Rows& x, const nn::Pass& pass);
 
  protected:
   nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;

@@ -12,7 +12,7 @@
 #include "engine/selftest/matrix.h"
 #include "engine/selftest/outcome.h"
 #include "engine/selftest/random_samples.h"
-#include "tests/support/device.h"
+#include "tests/support/on_device.h"
 #include "tests/support/ranks.h"
 
 namespace trainer::testing {
@@ -42,12 +42,7 @@ void expect_same_numbers(const Setting& setting, dist::Comm& comm) {
                     << " (" << apart.worst_gradient << "), losses " << apart.losses;
 }
 
-class Device : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
-  }
-};
+class Device : public OnDevice {};
 
 TEST_F(Device, OneRankTrainsEveryModel) {
   for (const selftest::TinyModel& model : selftest::tiny_models())

@@ -39,6 +39,7 @@ class Simulated : public dist::Accelerator {
   }
   bool has_flash_attention(int) const override { return true; }
   bool has_efficient_attention(int) const override { return true; }
+  bool has_cudnn_attention(int) const override { return true; }
   bool has_fused_norms() const override { return true; }
   std::unique_ptr<dist::GraphRecorder> graph_recorder(int) const override { return simulated::graph_recorder(); }
   c10::intrusive_ptr<c10d::Backend> collectives(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,

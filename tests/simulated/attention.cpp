@@ -435,7 +435,84 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_backward(
   return {dq, dk, dv, dbias};
 }
 
+// Note [cuDNN attention's contract]
+// q [B, H, Q, d], k and v [B, Hk, K, d] in fp16 or bf16, d a multiple of 8 up to 128 (for these, both passes have
+// kernels), the elements of a head contiguous; H a multiple of Hk. The result has q's strides, and the gradients those of
+// their inputs. The logarithms are fp32 [B, H, Q, 1]. Here without cumulative lengths, bias and dropout.
+struct Cudnn {
+  Tensor q, k, v;
+  bool causal;
+  double scale;
+
+  Cudnn(const Tensor& query, const Tensor& key, const Tensor& value, double p, bool is_causal,
+        std::optional<double> factor)
+      : q(query),
+        k(key),
+        v(value),
+        causal(is_causal),
+        scale(factor.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))))) {
+    TORCH_CHECK(p == 0, "the simulated device has no dropout in cuDNN attention");
+    TORCH_CHECK(q.scalar_type() == at::kHalf || q.scalar_type() == at::kBFloat16, "no plan for ", q.scalar_type());
+    for (const Tensor& x : {q, k, v}) {
+      TORCH_CHECK(x.is_privateuseone() && x.dim() == 4 && x.scalar_type() == q.scalar_type(), "expected [B, H, S, d]");
+      TORCH_CHECK(x.stride(-1) == 1, "the elements of a head must be contiguous");
+      TORCH_CHECK(x.size(0) == q.size(0) && x.size(3) == q.size(3), "shapes differ");
+    }
+    TORCH_CHECK(q.size(3) % 8 == 0 && q.size(3) <= 128, "no plan for heads of ", q.size(3), " elements");
+    TORCH_CHECK(k.sizes() == v.sizes() && q.size(1) % k.size(1) == 0, "shapes differ");
+  }
+
+  /// f(sequence, how to take its rows [S, H, d] of a tensor [B, H, S, d] of the host, its index).
+  template <class F>
+  void for_each(const F& f) const {
+    for (int64_t b = 0; b < q.size(0); ++b) {
+      const auto rows = [b](const Tensor& x) { return x.select(0, b).transpose(0, 1); };
+      const Sequence one{rows(on_cpu(q)), rows(on_cpu(k)), rows(on_cpu(v)), {}, causal ? hidden_keys(q.size(2), k.size(2), -1, 0) : Tensor(), {}, scale};
+      f(one, rows, b);
+    }
+  }
+};
+
+std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor> cudnn_forward(
+    const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& bias, const MaybeTensor& starts_q,
+    const MaybeTensor& starts_k, c10::SymInt max_q, c10::SymInt max_k, bool compute_sums, double p, bool causal,
+    bool return_debug_mask, std::optional<double> scale) {
+  TORCH_CHECK(!bias && !starts_q && !starts_k && compute_sums && !return_debug_mask, "the simulated device has only this");
+  const Cudnn cudnn(alias_of(q), alias_of(k), alias_of(v), p, causal, scale);
+  const Tensor out = at::empty_like(q), sums = at::empty({q.size(0), q.size(1), q.size(2), 1}, q.options().dtype(at::kFloat));
+  launch("aten::_cudnn_attention_forward", {q, k, v}, {out, sums},
+         [cudnn, out = on_cpu(out), sums = on_cpu(sums)] {
+           cudnn.for_each([&](const Sequence& one, const auto& rows, int64_t b) {
+             one.forward(rows(out), sums.select(0, b).squeeze(-1));
+           });
+         });
+  const auto number = [&] { return at::empty({}, q.options().dtype(at::kLong)); };
+  return {out, sums, Tensor(), Tensor(), max_q, max_k, number(), number(), Tensor()};
+}
+
+std::tuple<Tensor, Tensor, Tensor> cudnn_backward(const Tensor& given, const Tensor& q, const Tensor& k,
+                                                  const Tensor& v, const Tensor& out, const Tensor& sums,
+                                                  const Tensor&, const Tensor&, const Tensor& bias,
+                                                  const Tensor& starts_q, const Tensor& starts_k, c10::SymInt,
+                                                  c10::SymInt, double p, bool causal, std::optional<double> scale) {
+  TORCH_CHECK(!bias.defined() && !starts_q.defined() && !starts_k.defined(), "the simulated device has only this");
+  const Cudnn cudnn(alias_of(q), alias_of(k), alias_of(v), p, causal, scale);
+  TORCH_CHECK(given.sizes() == q.sizes() && out.sizes() == q.sizes() && given.scalar_type() == q.scalar_type(),
+              "the result and its gradient must be like the queries");
+  const Tensor dq = at::empty_like(q), dk = at::empty_like(k), dv = at::empty_like(v);
+  launch("aten::_cudnn_attention_backward", {given, q, k, v, out, sums}, {dq, dk, dv},
+         [cudnn, grad = on_cpu(given), out = on_cpu(out), sums = on_cpu(sums), dq = on_cpu(dq), dk = on_cpu(dk),
+          dv = on_cpu(dv)] {
+           cudnn.for_each([&](const Sequence& one, const auto& rows, int64_t b) {
+             one.backward(rows(grad), rows(out), sums.select(0, b).squeeze(-1), rows(dq), rows(dk), rows(dv), {});
+           });
+         });
+  return {dq, dk, dv};
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_cudnn_attention_forward", &cudnn_forward);
+  m.impl("_cudnn_attention_backward", &cudnn_backward);
   m.impl("_flash_attention_forward", &flash_forward);
   m.impl("_flash_attention_backward", &flash_backward);
   m.impl("_efficient_attention_forward", &efficient_forward);

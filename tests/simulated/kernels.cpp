@@ -102,6 +102,44 @@ void activate_backward(ElementType type, nn::Activation activation, const void* 
              [=] { emulated().activate_backward(type, activation, d, g, u, draws, rows, width, dg, du, stream); });
 }
 
+void rms_norm(ElementType x_type, const void* x, const float* weight, float eps, bool twice, ElementType out_type,
+              int64_t rows, int64_t width, void* out, float* scales, void* stream) {
+  Launch launch;
+  const void* const from = launch.reads(x, rows * width, x_type);
+  const float* const w = launch.reads(weight, width);
+  void* const to = launch.writes(out, rows * width, out_type);
+  float* const s = launch.writes(scales, rows);
+  launch.run("rms_norm",
+             [=] { emulated().rms_norm(x_type, from, w, eps, twice, out_type, rows, width, to, s, stream); });
+}
+
+void rms_norm_backward(ElementType grad_type, const void* grad, ElementType x_type, const void* x, const void* base,
+                       const float* weight, const float* scales, int64_t rows, int64_t width, void* out,
+                       void* stream) {
+  Launch launch;
+  const int64_t all = rows * width;
+  const void *const g = launch.reads(grad, all, grad_type), *const from = launch.reads(x, all, x_type),
+                    *const added = launch.reads(base, all, x_type);
+  const float *const w = launch.reads(weight, width), *const s = launch.reads(scales, rows);
+  void* const to = launch.writes(out, all, x_type);
+  launch.run("rms_norm_backward", [=] {
+    emulated().rms_norm_backward(grad_type, g, x_type, from, added, w, s, rows, width, to, stream);
+  });
+}
+
+void rms_norm_weight_gradient(ElementType grad_type, const void* grad, ElementType x_type, const void* x,
+                              const float* scales, int64_t rows, int64_t width, int64_t per_part, float* parts,
+                              void* stream) {
+  Launch launch;
+  const int64_t all = rows * width;
+  const void *const g = launch.reads(grad, all, grad_type), *const from = launch.reads(x, all, x_type);
+  const float* const s = launch.reads(scales, rows);
+  float* const to = launch.writes(parts, (rows + per_part - 1) / per_part * width);
+  launch.run("rms_norm_weight_gradient", [=] {
+    emulated().rms_norm_weight_gradient(grad_type, g, x_type, from, s, rows, width, per_part, to, stream);
+  });
+}
+
 void cross_entropy_sums(ElementType type, const void* logits, const int64_t* labels, int64_t begin, int64_t rows,
                         int64_t width, bool smooth, double* sums, void* stream) {
   Launch launch;
@@ -145,6 +183,9 @@ const nn::DeviceKernels& kernels() {
                                        rotate,
                                        activate,
                                        activate_backward,
+                                       rms_norm,
+                                       rms_norm_backward,
+                                       rms_norm_weight_gradient,
                                        cross_entropy_sums,
                                        cross_entropy_gradient,
                                        decode_four_bits};

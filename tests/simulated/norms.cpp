@@ -45,7 +45,7 @@ void store_result(const MaybeTensor& result, const Tensor& computed) {
   if (result) result->copy_(computed);
 }
 
-std::tuple<Tensor, Tensor> rms_norm(const Tensor& x, at::IntArrayRef normalized, const MaybeTensor& weight,
+std::tuple<Tensor, Tensor> fused_rms_norm(const Tensor& x, at::IntArrayRef normalized, const MaybeTensor& weight,
                                     std::optional<double> eps) {
   check_norm(x, normalized, weight, std::nullopt);
   const Tensor out = at::empty_like(x), scales = statistic_of_rows(x);
@@ -58,7 +58,7 @@ std::tuple<Tensor, Tensor> rms_norm(const Tensor& x, at::IntArrayRef normalized,
   return {out, scales};
 }
 
-std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& grad, const Tensor& x, at::IntArrayRef normalized,
+std::tuple<Tensor, Tensor> fused_rms_norm_backward(const Tensor& grad, const Tensor& x, at::IntArrayRef normalized,
                                              const Tensor& scales, const MaybeTensor& weight,
                                              std::array<bool, 2> wanted) {
   check_norm(x, normalized, weight, std::nullopt);
@@ -108,8 +108,8 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& grad, const
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("_fused_rms_norm", &rms_norm);
-  m.impl("_fused_rms_norm_backward", &rms_norm_backward);
+  m.impl("_fused_rms_norm", &fused_rms_norm);
+  m.impl("_fused_rms_norm_backward", &fused_rms_norm_backward);
   m.impl("native_layer_norm", &layer_norm);
   m.impl("native_layer_norm_backward", &layer_norm_backward);
 }

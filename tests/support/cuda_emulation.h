@@ -162,6 +162,13 @@ inline unsigned ballot(unsigned mask, bool predicate, Place place) {
 
 }  // namespace trainer::testing::emulation
 
+inline float __fadd_rn(float a, float b) {
+  return a + b;
+}
+inline float __fmul_rn(float a, float b) {
+  return a * b;
+}
+
 /// Of memory that blocks share. (Threads take turns, so it is atomic.)
 template <class T>
 T atomicAdd(T* to, T value) {

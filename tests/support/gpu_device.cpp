@@ -19,4 +19,21 @@ std::string why_no_device() {
   return accelerator->count() > 0 ? "" : accelerator->why_none();
 }
 
+const nn::DeviceKernels& kernels_of_device() {
+  static_cast<void>(device());
+  return *dist::find_accelerator()->kernels();
+}
+
+std::optional<Asked> asked() {
+  return std::nullopt;
+}
+
+int64_t peak_bytes() {
+  return dist::find_accelerator()->peak_bytes(device().index());
+}
+
+void forget_peak() {
+  dist::find_accelerator()->forget_peak(device().index());
+}
+
 }  // namespace trainer::testing

@@ -7,7 +7,7 @@ namespace trainer::testing {
 
 c10::Device device() {
   static const bool once = [] {
-    nn::use_fused_attention(simulated::kType, {.flash = true, .efficient = true});
+    nn::use_fused_attention(simulated::kType, {.flash = true, .efficient = true, .cudnn = true});
     nn::use_fused_norms(simulated::kType, true);
     return true;
   }();
@@ -17,6 +17,19 @@ c10::Device device() {
 
 std::string why_no_device() {
   return "";
+}
+
+std::optional<Asked> asked() {
+  const simulated::Counters found = simulated::counters();
+  return Asked{found.launches, found.synchronizations, found.copies};
+}
+
+int64_t peak_bytes() {
+  return simulated::peak_bytes(device().index());
+}
+
+void forget_peak() {
+  simulated::forget_peak(device().index());
 }
 
 }  // namespace trainer::testing

@@ -36,10 +36,9 @@ def main() -> None:
         start = time.perf_counter()
         for step, batch in enumerate(batches):
             ids = batch.to(device, non_blocking=True)
-            with peer.only_flash_attention(arguments):
-                with torch.autocast(device.type, torch.bfloat16, enabled=half):
-                    loss = compiled(input_ids=ids, labels=ids).loss
-                loss.backward()
+            with torch.autocast(device.type, torch.bfloat16, enabled=half):
+                loss = compiled(input_ids=ids, labels=ids).loss
+            loss.backward()
             norm = torch.nn.utils.clip_grad_norm_(trainable, 1.0)
             optimizer.step()
             scheduler.step()

@@ -1,6 +1,6 @@
 """LoRA of a LLaMA in bf16 on one GPU: trainer beside Accelerate + PEFT, and beside a loop by hand around torch.compile.
 
-Samples are blocks of --length tokens, so that nothing is padded; both peers run flash attention only. One program at a
+Samples are blocks of --length tokens, so that nothing is padded; the peers run the attention that torch chooses. One program at a
 time is on the GPU. They take turns, in an order that is reversed from round to round, and make the same updates. Prints
 tokens per second (median of the updates after the warm-up), the peak of tensor memory on the GPU, MFU as `trainer check
 --device` counts it, and how the goals are met. On the CPU (--device cpu), where programs run in fp32, it only shows that
@@ -20,6 +20,7 @@ from processes import Program
 from programs import HERE, ROOT, Job, peer_command, peer_options, trainer_command, trainer_yaml
 
 WARM_UP = 5  # updates; the compiled loop compiles in the first
+PROGRAMS = ["trainer", "accelerate", "torch.compile"]
 GOAL_SPEED, GOAL_MEMORY, GOAL_MFU = 1.5, 0.6, 0.5
 
 
@@ -80,6 +81,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--updates", type=int, default=20, help="counted updates of a run")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--dropout", type=float, default=0.0, help="of the adapters")
+    parser.add_argument("--programs", nargs="*", choices=PROGRAMS, default=PROGRAMS, help="to run; default: all")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--limit", type=float, default=600, help="time limit of a run, in seconds")
     return parser.parse_args()
@@ -98,9 +100,10 @@ def main() -> None:
             "trainer": lambda folder: trainer_command(arguments, job, folder),
             "accelerate": lambda folder: peer_command(arguments, job, folder, ["--padding", "dynamic"]),
             "torch.compile": lambda folder: [str(arguments.python), str(HERE / "compiled.py"), *peer_options(job, folder)]}
-        runs: dict[str, list[dict]] = {name: [] for name in commands}
+        names = [name for name in commands if name in arguments.programs]
+        runs: dict[str, list[dict]] = {name: [] for name in names}
         for number in range(arguments.rounds):
-            for name in list(commands) if number % 2 == 0 else reversed(commands):
+            for name in names if number % 2 == 0 else reversed(names):
                 folder = work / f"{name}-{number}"
                 folder.mkdir()
                 runs[name].append(measure(name, commands[name](folder), folder, job, arguments.limit))
@@ -112,18 +115,18 @@ def main() -> None:
 def show(arguments: argparse.Namespace, runs: dict[str, list[dict]], part: float, about_mfu: str) -> None:
     print(f"\n{arguments.shape}, LoRA, {arguments.batch} x {arguments.length} tokens; {about_mfu}")
     print("tokens/s; how many times faster trainer is (lowest to highest of the rounds); peak memory; loss, first and last")
-    ours = runs["trainer"]
+    ours = runs.get("trainer")
     memory = {name: max(run["memory"] for run in found) for name, found in runs.items()}
     for name, found in runs.items():
         speed = statistics.median(run["speed"] for run in found)
         text = f"{name:14}{speed:9.0f}" + (f"  MFU {100 * part * speed:.1f} %" if part else "")
-        if name != "trainer":
+        if ours and name != "trainer":
             ratios = [mine["speed"] / theirs["speed"] for mine, theirs in zip(ours, found)]
             part_of_memory = memory["trainer"] / memory[name]
             text += f"  {statistics.median(ratios):.2f}x ({min(ratios):.2f} to {max(ratios):.2f})"
             text += f"  trainer has {100 * part_of_memory:.0f} % of its memory"
         print(f"{text}  {memory[name] / 2**30:.1f} GiB  {found[0]['losses'][0]:.4f} {found[0]['losses'][-1]:.4f}")
-    if part:
+    if part and ours and "accelerate" in runs:
         speed = statistics.median(mine["speed"] / theirs["speed"] for mine, theirs in zip(ours, runs["accelerate"]))
         reached = {f"{GOAL_SPEED} times Accelerate's tokens/s": speed >= GOAL_SPEED,
                    f"{GOAL_MEMORY:.0%} of its memory": memory["trainer"] <= GOAL_MEMORY * memory["accelerate"],

@@ -8,7 +8,10 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 
+#include <kineto/ActivityType.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
 
 #include "engine/base/errors.h"
@@ -33,10 +36,31 @@ bool contains_one_of(const std::string& name, std::initializer_list<const char*>
 
 /// By the names of libtorch's operators, of ours, and of the kernels that they launch on GPUs.
 Work work_of(const std::string& name) {
-  if (contains_one_of(name, {"ttention", "flash_", "fmha"})) return Work::kAttention;
-  if (contains_one_of(name, {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "gemm", "nvjet", "cutlass"}))
+  if (contains_one_of(name, {"ttention", "flash_", "fmha", "sdpa"})) return Work::kAttention;
+  if (contains_one_of(name, {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "gemm", "nvjet", "cutlass",
+                             "splitKreduce"}))
     return Work::kProduct;
   return Work::kOther;
+}
+
+/// Where the parameters of a kernel begin: at the parenthesis that follows its name and template arguments.
+size_t parameters_of(const std::string& kernel) {
+  int depth = 0;
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    if (kernel[i] == '<') ++depth;
+    if (kernel[i] == '>') --depth;
+    if (kernel[i] == '(' && depth == 0) return i;
+  }
+  return kernel.size();
+}
+
+/// "visit_rows<2, Backward<__nv_bfloat16> >" for "void trainer::nn::cuda::visit_rows<2, ...>(..., long)".
+std::string short_kernel_name(std::string name) {
+  for (const std::string_view part : {std::string_view("void "), std::string_view("(anonymous namespace)::"),
+                                      std::string_view("trainer::nn::cuda::"), std::string_view("at::native::"),
+                                      std::string_view("pytorch_flash::"), std::string_view("cublasLt::")})
+    for (size_t at = 0; (at = name.find(part)) != std::string::npos;) name.erase(at, part.size());
+  return name.substr(0, parameters_of(name));
 }
 
 /// Without namespaces and what autograd puts around them: "PackedAttention" for
@@ -49,6 +73,22 @@ std::string short_name(std::string name) {
     for (size_t at = 0; (at = name.find(space)) != std::string::npos;) name.erase(at, space.size());
   return name;
 }
+
+/// The FLOPs of the operators that launched kernels, by their number. A product that several kernels make counts once.
+class LaunchedFlops {
+ public:
+  explicit LaunchedFlops(const std::vector<const kineto::KinetoEvent*>& operators) {
+    for (const auto* const one : operators)
+      if (one->flops() > 0) flops_[one->correlationId()] = static_cast<double>(one->flops());
+  }
+  double take(const kineto::KinetoEvent& kernel) {
+    const auto found = flops_.find(kernel.linkedCorrelationId());
+    return found == flops_.end() ? 0 : std::exchange(found->second, 0);
+  }
+
+ private:
+  std::unordered_map<uint64_t, double> flops_;
+};
 
 bool is_phase(const std::string& name) {
   for (size_t i = 0; i < kPhases; ++i)
@@ -113,22 +153,32 @@ void OperatorRecorder::stop() {
 
 std::vector<OperatorTime> OperatorRecorder::operators() const {
   std::vector<const kineto::KinetoEvent*> host, device;
-  for (const kineto::KinetoEvent& event : result_->events())
-    (event.deviceType() == c10::DeviceType::CPU ? host : device).push_back(&event);
+  constexpr auto kScopeOnDevice = static_cast<uint8_t>(libkineto::ActivityType::GPU_USER_ANNOTATION);
+  for (const kineto::KinetoEvent& event : result_->events()) {
+    if (event.deviceType() == c10::DeviceType::CPU)
+      host.push_back(&event);
+    else if (event.activityType() != kScopeOnDevice)  // such scopes span the kernels of a module
+      device.push_back(&event);
+  }
   std::map<std::string, OperatorTime> by_name;
-  const auto add = [&](const kineto::KinetoEvent& event, uint64_t nanoseconds) {
+  const auto add = [&](const kineto::KinetoEvent& event, const std::string& shown, uint64_t nanoseconds, double flops) {
     const std::string name = event.name();
     if (is_phase(name)) return;
-    OperatorTime& sum = by_name[short_name(name)];
+    OperatorTime& sum = by_name[shown];
     sum.work = work_of(name);
     sum.calls += 1;
     sum.seconds += 1e-9 * static_cast<double>(nanoseconds);
-    if (sum.work == Work::kProduct) sum.flops += static_cast<double>(event.flops());
+    if (sum.work == Work::kProduct) sum.flops += flops;
   };
-  if (device.empty())
-    for_each_own_time(std::move(host), add);
-  else
-    for (const auto* const event : device) add(*event, event->durationNs());
+  if (device.empty()) {
+    for_each_own_time(std::move(host), [&](const kineto::KinetoEvent& event, uint64_t nanoseconds) {
+      add(event, short_name(event.name()), nanoseconds, static_cast<double>(event.flops()));
+    });
+  } else {
+    LaunchedFlops launched(host);
+    for (const auto* const event : device)
+      add(*event, short_kernel_name(event->name()), event->durationNs(), launched.take(*event));
+  }
   std::vector<OperatorTime> all;
   for (auto& [name, sum] : by_name) all.push_back(sum), all.back().name = name;
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });

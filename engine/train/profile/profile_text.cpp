@@ -21,9 +21,11 @@ std::string percent(double share) {
   return fmt::format("{:.1f} %", 100 * share);
 }
 
-/// Its end if it is too long: that names the operator.
+/// Of a name that is too long, the end, which names the operator; of a kernel with template arguments, the beginning.
 std::string fitted_name(const std::string& name) {
-  return name.size() <= kNameWidth ? name : "..." + name.substr(name.size() - kNameWidth + 3);
+  if (name.size() <= kNameWidth) return name;
+  if (name.find('<') != std::string::npos) return name.substr(0, kNameWidth - 3) + "...";
+  return "..." + name.substr(name.size() - kNameWidth + 3);
 }
 
 std::string phase_lines(const Profile& p) {

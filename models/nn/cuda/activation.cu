@@ -88,8 +88,7 @@ void activate(ElementType type, Activation activation, const void* gate, const v
   with_type(type, [&](auto of) {
     using T = typename decltype(of)::type;
     const Forward<T> body{activation, static_cast<const T*>(gate), static_cast<const T*>(up), static_cast<T*>(out)};
-    const int64_t bytes = 2 * sizeof(T);
-    visit(body, draws, rows, width, is_aligned(gate, bytes) && is_aligned(up, bytes) && is_aligned(out, bytes), stream);
+    visit(body, draws, rows, width, least_run(body.gate, body.up, body.out), stream);
   });
 }
 
@@ -104,10 +103,7 @@ void activate_backward(ElementType type, Activation activation, const void* grad
                            static_cast<const T*>(up),
                            static_cast<T*>(gate_grad),
                            static_cast<T*>(up_grad)};
-    const int64_t bytes = 2 * sizeof(T);
-    const bool aligned = is_aligned(grad, bytes) && is_aligned(gate, bytes) && is_aligned(up, bytes) &&
-                         is_aligned(gate_grad, bytes) && is_aligned(up_grad, bytes);
-    visit(body, draws, rows, width, aligned, stream);
+    visit(body, draws, rows, width, least_run(body.grad, body.gate, body.up, body.gate_grad, body.up_grad), stream);
   });
 }
 

@@ -6,8 +6,6 @@
 namespace trainer::nn::cuda {
 namespace {
 
-constexpr unsigned kWarp = 32, kWholeWarp = 0xFFFFFFFF;
-
 /// The sum of exp(x - largest) over the logits so far, and of x. Source: Milakov and Gimelshein, Online normalizer
 /// calculation for softmax, 2018.
 struct OnlineSum {
@@ -117,10 +115,10 @@ void cross_entropy_gradient(ElementType type, const void* logits, const int64_t*
   if (rows == 0 || width == 0) return;
   with_type(type, [&](auto of) {
     using T = typename decltype(of)::type;
-    constexpr int kBytes = 16, kSeveral = kBytes / sizeof(T);
-    const bool several = is_aligned(logits, kBytes) && is_aligned(out, kBytes) && width % kSeveral == 0;
-    auto* const kernel = several ? &slope_rows<T, kSeveral> : &slope_rows<T, 1>;
-    launch(kernel, grid_of(rows, several ? width / kSeveral : width), kThreads, stream, static_cast<const T*>(logits),
+    constexpr int kBytes = 16, kPerThread = kBytes / sizeof(T);
+    const bool several = is_aligned(logits, kBytes) && is_aligned(out, kBytes) && width % kPerThread == 0;
+    auto* const kernel = several ? &slope_rows<T, kPerThread> : &slope_rows<T, 1>;
+    launch(kernel, grid_of(rows, several ? width / kPerThread : width), kThreads, stream, static_cast<const T*>(logits),
            labels, log_sum, grad, own, everywhere, begin, width, static_cast<T*>(out));
   });
 }

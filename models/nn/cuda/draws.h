@@ -57,12 +57,32 @@ __global__ void __launch_bounds__(kThreads) visit_rows(Body body, RowDraws draws
   }
 }
 
-/// `pairs_are_aligned`: so are all addresses that the body uses, to pairs of their elements.
+/// The same where nothing is dropped: a thread has N neighboring elements.
+template <int N, class Body>
+__global__ void __launch_bounds__(kThreads) visit_all(Body body, int64_t elements) {
+  const int64_t first = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * N;
+  if (first + N <= elements) {
+    Floats<N> ones;
+    for (int i = 0; i < N; ++i) ones.x[i] = 1.0F;
+    body.visit(first, ones);
+  } else {
+    for (int64_t at = first; at < elements; ++at) body.visit(at, Floats<1>{{1.0F}});
+  }
+}
+
+/// `run`: the least run_at() of the addresses that the body uses.
 template <class Body>
-void visit(const Body& body, const RowDraws& draws, int64_t rows, int64_t width, bool pairs_are_aligned, void* stream) {
+void visit(const Body& body, const RowDraws& draws, int64_t rows, int64_t width, int run, void* stream) {
   if (rows == 0 || width == 0) return;
+  if (draws.threshold == 0) {
+    const int64_t n = run == kSeveral ? kSeveral : 1, threads = (rows * width + n - 1) / n;
+    const auto blocks = static_cast<unsigned>((threads + kThreads - 1) / kThreads);
+    launch(run == kSeveral ? &visit_all<kSeveral, Body> : &visit_all<1, Body>, blocks, kThreads, stream, body,
+           rows * width);
+    return;
+  }
   const dim3 grid = grid_of(rows, counters_of(draws, width));
-  if (pairs_are_aligned && width % 2 == 0 && draws.first % 2 == 0)
+  if (run >= 2 && width % 2 == 0 && draws.first % 2 == 0)
     launch(&visit_rows<2, Body>, grid, kThreads, stream, body, draws, width);
   else
     launch(&visit_rows<1, Body>, grid, kThreads, stream, body, draws, width);

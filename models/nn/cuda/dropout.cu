@@ -36,16 +36,14 @@ struct Dropout {
 template <class T, class Out>
 void dropout_of(const void* x, const void* residual, const RowDraws& draws, int64_t rows, int64_t width, void* out,
                 void* stream) {
-  const bool aligned =
-      is_aligned(x, 2 * sizeof(T)) && is_aligned(residual, 2 * sizeof(Out)) && is_aligned(out, 2 * sizeof(Out));
-  visit(Dropout<T, Out>{static_cast<const T*>(x), static_cast<const Out*>(residual), static_cast<Out*>(out)}, draws,
-        rows, width, aligned, stream);
+  const Dropout<T, Out> body{static_cast<const T*>(x), static_cast<const Out*>(residual), static_cast<Out*>(out)};
+  visit(body, draws, rows, width, least_run(body.x, body.residual, body.out), stream);
 }
 
 }  // namespace
 
 void draw_mask(const RowDraws& draws, int64_t rows, int64_t width, bool* kept, void* stream) {
-  visit(Mask{kept}, draws, rows, width, true, stream);
+  visit(Mask{kept}, draws, rows, width, kSeveral, stream);
 }
 
 void dropout(ElementType x_type, const void* x, ElementType out_type, const void* residual, const RowDraws& draws,

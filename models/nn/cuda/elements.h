@@ -8,7 +8,8 @@
 
 namespace trainer::nn::cuda {
 
-constexpr int kThreads = 256;  // of a block
+constexpr unsigned kThreads = 256;  // of a block
+constexpr unsigned kWarp = 32, kWholeWarp = 0xFFFFFFFF;
 
 __device__ inline float to_float(float x) {
   return x;
@@ -58,6 +59,22 @@ __device__ void store(T* to, const Floats<N>& floats) {
 /// Whether an address is a multiple of `bytes`, as null is.
 inline bool is_aligned(const void* address, int64_t bytes) {
   return reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(bytes) == 0;
+}
+
+constexpr int kSeveral = 8;  // elements that a thread reads or writes together
+
+/// How many elements from an address on can be read or written together: kSeveral, 2 or 1. From null on, there are none.
+template <class T>
+int run_at(const T* address) {
+  return is_aligned(address, kSeveral * sizeof(T)) ? kSeveral : is_aligned(address, 2 * sizeof(T)) ? 2 : 1;
+}
+
+/// The least run_at() of several addresses.
+template <class... T>
+int least_run(const T*... addresses) {
+  int least = kSeveral;
+  ((least = run_at(addresses) < least ? run_at(addresses) : least), ...);
+  return least;
 }
 
 /// One block in x for every row, and as many in y as `items` threads need. The index of a thread's item: item_index().

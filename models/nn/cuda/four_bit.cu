@@ -13,7 +13,8 @@ constexpr int64_t kScaleBytes = kDoubled ? 1 : 4;
 template <bool kDoubled>
 __device__ float scale_of(const uint8_t* block, int64_t index, const FourBitScales& scales) {
   if constexpr (kDoubled)
-    return scales.map[block[0]] * scales.shared[2 * index] + scales.shared[2 * index + 1];
+    // Rounded twice, as on the CPU: no fused multiply-add.
+    return __fadd_rn(__fmul_rn(scales.map[block[0]], scales.shared[2 * index]), scales.shared[2 * index + 1]);
   else
     return *reinterpret_cast<const float*>(block);
 }

@@ -20,11 +20,20 @@ void cross_entropy_sums(ElementType type, const void* logits, const int64_t* lab
 void cross_entropy_gradient(ElementType type, const void* logits, const int64_t* labels, const float* log_sum,
                             const float* grad, float own, float everywhere, int64_t begin, int64_t rows, int64_t width,
                             void* out, void* stream);
+void rms_norm(ElementType x_type, const void* x, const float* weight, float eps, bool twice, ElementType out_type,
+              int64_t rows, int64_t width, void* out, float* scales, void* stream);
+void rms_norm_backward(ElementType grad_type, const void* grad, ElementType x_type, const void* x, const void* base,
+                       const float* weight, const float* scales, int64_t rows, int64_t width, void* out, void* stream);
+void rms_norm_weight_gradient(ElementType grad_type, const void* grad, ElementType x_type, const void* x,
+                              const float* scales, int64_t rows, int64_t width, int64_t per_part, float* parts,
+                              void* stream);
 void decode_four_bits(const uint8_t* blocks, int64_t count, const FourBitCode& code, const FourBitScales& scales,
                       ElementType type, void* out, void* stream);
 
 inline DeviceKernels kernels(void* (*current_stream)(int index)) {
-  return {current_stream,         draw_mask,       dropout, rotate, activate, activate_backward, cross_entropy_sums,
+  return {current_stream,    draw_mask, dropout,           rotate,
+          activate,          activate_backward,            rms_norm,
+          rms_norm_backward, rms_norm_weight_gradient,     cross_entropy_sums,
           cross_entropy_gradient, decode_four_bits};
 }
 

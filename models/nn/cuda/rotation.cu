@@ -40,11 +40,11 @@ void rotate(ElementType type, const void* x, const float* table, float direction
   if (rows == 0 || heads == 0 || pairs == 0) return;
   with_type(type, [&](auto of) {
     using T = typename decltype(of)::type;
-    constexpr int kBytes = 16, kSeveral = kBytes / sizeof(T);
+    constexpr int kBytes = 16, kPerThread = kBytes / sizeof(T);
     const bool aligned =
-        is_aligned(x, kBytes) && is_aligned(out, kBytes) && is_aligned(table, kSeveral * sizeof(float));
-    if (aligned && pairs % kSeveral == 0)
-      rotate_by<T, kSeveral>(x, table, direction, rows, heads, pairs, out, stream);
+        is_aligned(x, kBytes) && is_aligned(out, kBytes) && is_aligned(table, kPerThread * sizeof(float));
+    if (aligned && pairs % kPerThread == 0)
+      rotate_by<T, kPerThread>(x, table, direction, rows, heads, pairs, out, stream);
     else
       rotate_by<T, 1>(x, table, direction, rows, heads, pairs, out, stream);
   });

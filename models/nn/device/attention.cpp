@@ -1,6 +1,8 @@
 #include "models/nn/device/attention.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_cudnn_attention_backward.h>
+#include <ATen/ops/_cudnn_attention_forward.h>
 #include <ATen/ops/_efficient_attention_backward.h>
 #include <ATen/ops/_efficient_attention_forward.h>
 #include <ATen/ops/_flash_attention_backward.h>
@@ -62,6 +64,41 @@ struct FlashAttention : torch::autograd::Function<FlashAttention> {
   }
 };
 
+/// [samples * length, heads * width] as [samples, heads, length, width].
+at::Tensor by_sample(const at::Tensor& x, const AttentionCall& call) {
+  return by_head(x.contiguous(), call.width).unflatten(0, {call.queries->samples(), -1}).transpose(1, 2);
+}
+at::Tensor packed_again(const at::Tensor& x) {
+  return x.transpose(1, 2).flatten(2).flatten(0, 1);
+}
+
+struct CudnnAttention : torch::autograd::Function<CudnnAttention> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& given_q, const at::Tensor& given_k,
+                            const at::Tensor& given_v, const AttentionCall& call) {
+    const at::Tensor q = by_sample(given_q, call), k = by_sample(given_k, call), v = by_sample(given_v, call);
+    const AttentionScope scope(call);
+    const auto found = at::_cudnn_attention_forward(q, k, v, std::nullopt, std::nullopt, std::nullopt, q.size(2),
+                                                    k.size(2), /*compute_log_sumexp=*/true, /*dropout_p=*/0,
+                                                    call.options.causal, /*return_debug_mask=*/false,
+                                                    call.options.scale);
+    const at::Tensor& out = std::get<0>(found);
+    ctx->save_for_backward({q, k, v, out, std::get<1>(found), std::get<6>(found), std::get<7>(found)});
+    keep(ctx, call);
+    return packed_again(out);
+  }
+
+  static variable_list backward(AutogradContext* ctx, variable_list grads) {
+    const auto saved = ctx->get_saved_variables();
+    const auto& call = kept<AttentionCall>(ctx);
+    const AttentionScope scope(call);
+    const auto [dq, dk, dv] = at::_cudnn_attention_backward(
+        by_sample(grads[0], call), saved[0], saved[1], saved[2], saved[3], saved[4], saved[5], saved[6], at::Tensor(),
+        at::Tensor(), at::Tensor(), saved[0].size(2), saved[1].size(2), /*dropout_p=*/0, call.options.causal,
+        call.options.scale);
+    return {packed_again(dq), packed_again(dk), packed_again(dv), at::Tensor()};
+  }
+};
+
 /// A causal mask whose last query attends to the last key.
 int64_t mask_of(const AttentionOptions& options) {
   return options.causal ? 2 : 0;
@@ -113,6 +150,10 @@ LayoutPtr without_gaps(const Layout& layout) {
 
 }  // namespace
 
+at::Tensor cudnn_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionCall& call) {
+  return CudnnAttention::apply(q, k, v, call);
+}
+
 at::Tensor flash_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionCall& call) {
   return FlashAttention::apply(q, k, v, call);
 }
@@ -127,7 +168,7 @@ at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::
   using enum AttentionKind;
   AttentionCall call{queries, keys, options, q.size(1) / options.heads};
   if (options.window >= keys->longest()) call.options.window = 0;
-  const AttentionKind kind = choose_attention(q, k, bias, *queries, call.options).kind;
+  const AttentionKind kind = choose_attention(q, k, bias, *queries, *keys, call.options).kind;
   if (kind == kReference) return reference::packed_attention(q, k, v, bias, queries, keys, options);
   const bool has_backward =
       at::GradMode::is_enabled() &&
@@ -139,6 +180,7 @@ at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::
     own_k = without_gaps(own_k, *keys), own_v = without_gaps(own_v, *keys);
   }
   if (kind == kPadded) return padded_attention(q, own_k, own_v, bias, call);
+  if (kind == kCudnn) return cudnn_attention(q, own_k, own_v, call);
   return kind == kFlash ? flash_attention(q, own_k, own_v, call) : efficient_attention(q, own_k, own_v, call);
 }
 

@@ -1,5 +1,6 @@
 #include "models/nn/device/attention_choice.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <utility>
@@ -14,7 +15,7 @@ namespace trainer::nn {
 namespace {
 
 struct Known {
-  std::atomic<bool> flash{false}, efficient{false};
+  std::atomic<bool> flash{false}, efficient{false}, cudnn{false};
 };
 std::array<Known, c10::COMPILE_TIME_MAX_DEVICE_TYPES> fused_of_type{};
 std::atomic<int> own_masks{0};  // number of live OwnAttentionMasks
@@ -22,9 +23,9 @@ thread_local AttentionCount* t_count = nullptr;
 
 FusedAttention fused_on(const at::Tensor& x) {
   if (forces_reference()) return {};
-  if (x.is_meta()) return {true, true};  // of a GPU: libtorch's operators for it come with every build
+  if (x.is_meta()) return {.flash = true, .efficient = true};  // of a GPU: libtorch's operators for it come with every build
   const Known& known = fused_of_type.at(static_cast<size_t>(x.device().type()));
-  return {known.flash, known.efficient};
+  return {known.flash, known.efficient, known.cudnn};
 }
 
 bool is_half(at::ScalarType dtype) {
@@ -55,6 +56,22 @@ std::string why_not_flash(const at::Tensor& q, const at::Tensor& bias, const Lay
   return "";
 }
 
+/// Whether all samples have this many tokens, which are all rows of x.
+bool has_samples_of(int64_t length, const Layout& layout, const at::Tensor& x) {
+  return std::all_of(layout.spans.begin(), layout.spans.end(), [&](const Span& s) { return s.length == length; }) &&
+         layout.tokens() == x.size(0) && !layout.has_gaps();
+}
+
+/// Whether cuDNN can run what flash attention can.
+bool suits_cudnn(const at::Tensor& q, const at::Tensor& k, const Layout& queries, const Layout& keys, int64_t width,
+                 const AttentionOptions& options) {
+  constexpr int64_t kStep = 128, kWidest = 128;
+  const int64_t length = queries.longest();
+  return length % kStep == 0 && width <= kWidest && options.window == 0 && !options.dropout.active() &&
+         has_samples_of(length, queries, q) && has_samples_of(length, keys, k) &&
+         k.scalar_type() == q.scalar_type() && !at::globalContext().deterministicAlgorithms();
+}
+
 /// Whether variable lengths are not enough.
 bool needs_padding(const at::Tensor& bias, const AttentionOptions& options) {
   return bias.defined() || options.dropout.active() || options.window > 0;
@@ -66,6 +83,7 @@ void use_fused_attention(c10::DeviceType type, FusedAttention has) {
   Known& known = fused_of_type.at(static_cast<size_t>(type));
   known.flash = has.flash;
   known.efficient = has.efficient;
+  known.cudnn = has.cudnn;
 }
 
 OwnAttentionMasks::OwnAttentionMasks() {
@@ -77,13 +95,13 @@ OwnAttentionMasks::~OwnAttentionMasks() {
 }
 
 const char* name_of(AttentionKind kind) {
-  constexpr const char* kNames[] = {"reference attention", "flash attention", "memory-efficient attention",
+  constexpr const char* kNames[] = {"reference attention", "cuDNN attention", "flash attention", "memory-efficient attention",
                                     "memory-efficient attention with padding"};
   return kNames[static_cast<size_t>(kind)];
 }
 
 AttentionChoice choose_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& bias,
-                                 const Layout& queries, const AttentionOptions& options) {
+                                 const Layout& queries, const Layout& keys, const AttentionOptions& options) {
   using enum AttentionKind;
   const FusedAttention has = fused_on(q);
   const int64_t width = q.size(1) / options.heads;
@@ -94,6 +112,8 @@ AttentionChoice choose_attention(const at::Tensor& q, const at::Tensor& k, const
     const bool efficient = has.efficient && (has.flash || q.scalar_type() != at::kBFloat16);
     if (!choice.why.empty())
       choice.kind = !efficient ? kReference : needs_padding(bias, options) ? kPadded : kEfficient;
+    else if (has.cudnn && suits_cudnn(q, k, queries, keys, width, options))
+      choice.kind = kCudnn;
   }
   if (t_count != nullptr) t_count->add(choice, choice.kind != kReference && options.dropout.active());
   return choice;

@@ -12,6 +12,7 @@ namespace trainer::nn {
 struct FusedAttention {
   bool flash = false;      // aten::_flash_attention_*
   bool efficient = false;  // aten::_efficient_attention_*
+  bool cudnn = false;      // aten::_cudnn_attention_*, where it is faster than flash attention: Hopper and later
 };
 /// That of devices of this type, from now on. Not for use while layers run.
 void use_fused_attention(c10::DeviceType type, FusedAttention has);
@@ -27,7 +28,10 @@ class OwnAttentionMasks {
 };
 
 // Note [Attention on devices]
-// Three ways that hold no [S, H, Q, K] scores, in this order; what none of them can do runs as the reference layer.
+// Four ways that hold no [S, H, Q, K] scores, in this order; what none of them can do runs as the reference layer.
+//   - cuDNN: as flash, but only samples of one length, a multiple of 128, that attend to themselves. No windows and no
+//     dropout, heads up to 128 elements. It makes a plan for each new shape, which takes it some 30 ms: other lengths
+//     would each be a new shape. Not while libtorch uses deterministic algorithms: its backward isn't one.
 //   - Flash: half precision, heads of a multiple of 8 elements up to 256, grouped heads, causal or not, windows.
 //     Samples are packed.
 //   - Efficient: also fp32 and any multiple of 16 bytes. Packed samples; heads of keys are repeated first. No dropout:
@@ -38,7 +42,7 @@ class OwnAttentionMasks {
 // Only the reference layer has a soft cap, and draws our own dropout masks. The fused operators draw from libtorch's
 // generator, which is seeded before each call from the dropout's key and the samples' indices: recomputed layers and
 // resumed runs draw the same again. Masks do depend on how samples are batched and on the tensor-parallel degree.
-enum class AttentionKind { kReference, kFlash, kEfficient, kPadded };
+enum class AttentionKind { kReference, kCudnn, kFlash, kEfficient, kPadded };
 const char* name_of(AttentionKind kind);
 
 struct AttentionChoice {
@@ -48,7 +52,7 @@ struct AttentionChoice {
 
 /// For a call of packed_attention with these arguments, on a device where layers run as reference layers.
 AttentionChoice choose_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& bias,
-                                 const Layout& queries, const AttentionOptions& options);
+                                 const Layout& queries, const Layout& keys, const AttentionOptions& options);
 
 /// During its lifetime, counts the choices of this thread.
 class AttentionCount {
