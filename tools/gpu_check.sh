@@ -4,6 +4,7 @@
 # PYTHON has the packages of tests/golden/requirements.txt; without it, there is no benchmark.
 # - the GPUs that trainer finds, against nvidia-smi: count, names, driver, CUDA_VISIBLE_DEVICES by number and by UUID
 # - gpu_test: every tiny model on the GPU against the CPU's numbers, ranks sharing a GPU, memory, NCCL's collectives
+# - runs of `trainer launch` on the GPU against the same ones on the CPU: LoRA, 4 bits, fp16, windows, offload, graphs
 # - the equivalence matrix on one rank over NCCL, on two over Gloo that share the GPU, and, with several GPUs, on two
 #   over NCCL
 # - a run of `trainer launch` that resumes from its checkpoint
@@ -42,7 +43,7 @@ if [ ! -e "$build/bin/libtrainer_cuda.so" ]; then
   cmake --build "$build" --target trainer trainer-worker trainer-prepare trainer_cuda gpu_test
 fi
 SECONDS=0 # the build doesn't count
-trainer=$build/bin/trainer
+trainer=$(realpath "$build/bin/trainer")
 
 step "finding the GPUs"
 out=$(mktemp -d)
@@ -68,6 +69,9 @@ plan --set enable_cpu_affinity=true --set training.tf32=true
 
 step "gpu_test"
 OMP_NUM_THREADS=1 within 240 "$build/bin/gpu_test"
+
+step "runs on the GPU and on the CPU"
+(cd tests/end_to_end && TRAINER_BIN=$trainer within 200 python3 -m unittest gpu_launch_test)
 
 step "one rank over NCCL"
 within 200 "$trainer" selftest --device cuda --backend nccl --num_processes 1 "${cases[@]}"

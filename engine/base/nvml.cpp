@@ -10,6 +10,7 @@
 
 #include "engine/base/files.h"
 #include "engine/base/nvml_types.h"
+#include "engine/base/signals_blocked.h"
 
 namespace trainer::nvml {
 namespace {
@@ -130,6 +131,7 @@ Gpu gpu_of(const Library& library, Device device, const std::filesystem::path& r
 }  // namespace
 
 bool read(const std::string& path, const std::filesystem::path& root, GpuMachine& machine) {
+  const AllSignalsBlocked for_its_threads;  // which may stay: a signal that one of them receives never reaches us
   const Library library(path);
   if (!library.is_there()) return false;
   unsigned int count = 0;

@@ -85,7 +85,8 @@ thread_local Attention t_attention;
 /// Sets the FLOPs of fused attention: for packed samples, whose lengths only the caller knows, those of the scope.
 /// Backward has five products of that size, forward two.
 void count_attention(DryOperator& op, c10::ArrayRef<const c10::IValue> arguments) {
-  const bool flash = op.name.starts_with("aten::_flash_attention_"), backward = op.name.ends_with("_backward");
+  const bool flash = op.name.starts_with("aten::_flash_attention_") || op.name.starts_with("aten::_cudnn_attention_");
+  const bool backward = op.name.ends_with("_backward");
   if (!flash && !op.name.starts_with("aten::_efficient_attention_")) return;
   const at::Tensor &q = arguments[backward ? 1 : 0].toTensor(), &k = arguments[backward ? 2 : 1].toTensor();
   const bool packed = flash || arguments[backward ? 6 : 4].isTensor();

@@ -152,6 +152,7 @@ Outcome Supervisor::watch() {
   while (ranks_.any_alive() || has_to_stay()) {
     wait_for_events();
     take_signals();
+    reap();
     hear_machines();
     if (attempt_.replication != nullptr) copy_checkpoints();
     for (Rank& rank : ranks_) {
@@ -212,23 +213,24 @@ int Supervisor::milliseconds_to_next_deadline() const {
         ranks_.give_up_at(), attempt_.replication ? attempt_.replication->next_deadline() : std::nullopt}) {
     if (deadline && *deadline < next) next = *deadline;
   }
+  // A rank closes its line before it can be reaped, and SIGCHLD may have gone to a thread that a library has started.
+  constexpr std::chrono::milliseconds kForTheEnd{20};
+  if (std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.alive && !rank.line.is_open(); }))
+    next = std::min(next, Clock::now() + kForTheEnd);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
   return static_cast<int>(std::clamp<int64_t>(left, 0, 3'600'000));
 }
 
 void Supervisor::take_signals() {
-  bool child_ended = false;
   for (int signal : signals_.take()) {
-    if (signal == SIGCHLD)
-      child_ended = true;
-    else if (signal == SIGQUIT)
+    if (signal == SIGCHLD) continue;  // it wakes us
+    if (signal == SIGQUIT)
       show_ranks();
     else if (signal == SIGUSR2)
       save_asked_ = true;
     else
       stop_all(signal);
   }
-  if (child_ended) reap();
 }
 
 /// Forwards the request to one rank, once it trains (before, the signal would kill it). One rank is enough: after each

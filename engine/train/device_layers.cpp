@@ -10,16 +10,18 @@
 namespace trainer::train {
 namespace {
 
-std::atomic<bool> has_kernels_in_dry_runs{true};
+std::atomic<bool> has_kernels_in_dry_runs{true}, has_cudnn_in_dry_runs{false};
 
 }  // namespace
 
 void use_layers_of(const dist::Accelerator& accelerator, c10::Device device) {
   nn::use_device_kernels(device.type(), accelerator.kernels());
   set_kernels_in_dry_runs(accelerator.kernels() != nullptr);
-  nn::use_fused_attention(device.type(), {accelerator.has_flash_attention(device.index()),
-                                          accelerator.has_efficient_attention(device.index()),
-                                          accelerator.has_cudnn_attention(device.index())});
+  const int index = device.index();
+  set_cudnn_in_dry_runs(accelerator.has_cudnn_attention(index));
+  nn::use_fused_attention(device.type(), {.flash = accelerator.has_flash_attention(index),
+                                          .efficient = accelerator.has_efficient_attention(index),
+                                          .cudnn = accelerator.has_cudnn_attention(index)});
   nn::use_fused_norms(device.type(), accelerator.has_fused_norms());
 }
 
@@ -29,6 +31,14 @@ const nn::DeviceKernels* kernels_of_dry_runs() {
 
 void set_kernels_in_dry_runs(bool has_kernels) {
   has_kernels_in_dry_runs = has_kernels;
+}
+
+bool cudnn_in_dry_runs() {
+  return has_cudnn_in_dry_runs;
+}
+
+void set_cudnn_in_dry_runs(bool has_cudnn) {
+  has_cudnn_in_dry_runs = has_cudnn;
 }
 
 }  // namespace trainer::train

@@ -15,4 +15,9 @@ void use_layers_of(const dist::Accelerator& accelerator, c10::Device device);
 const nn::DeviceKernels* kernels_of_dry_runs();
 void set_kernels_in_dry_runs(bool has_kernels);
 
+/// Whether dry runs that stand for a device have cuDNN's attention; false unless the accelerator that this process uses
+/// has it, or the card that is planned for.
+bool cudnn_in_dry_runs();
+void set_cudnn_in_dry_runs(bool has_cudnn);
+
 }  // namespace trainer::train

@@ -26,7 +26,7 @@ DryModel::DryModel(const config::Plan& given, Blueprint blueprint, dist::Transpo
   config::Plan plan = given;
   if (!dist::on_devices(transport))
     plan.config.fsdp_config.offload_params = plan.config.training.activation_offloading = false;
-  if (dist::on_devices(transport)) device_.emplace(kernels_of_dry_runs());
+  if (dist::on_devices(transport)) device_.emplace(kernels_of_dry_runs(), cudnn_in_dry_runs());
   if (plan.config.deterministic) own_masks_.emplace();
   blueprint_.sources.push_back(std::make_unique<DrySource>(blueprint_.source()));
   blueprint_.started_from_scratch.clear();  // nothing is initialized

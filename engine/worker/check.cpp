@@ -17,6 +17,7 @@
 #include "engine/dist/accelerator.h"
 #include "engine/train/build.h"
 #include "engine/train/check/check_report.h"
+#include "engine/train/device_layers.h"
 #include "engine/train/parallelism.h"
 #include "engine/worker/commands.h"
 
@@ -62,6 +63,15 @@ std::optional<config::GpuMemory> gpu_here(const config::Config& config) {
     take(facts.name, facts.total_bytes);
   }
   return smallest;
+}
+
+/// Whether ranks of this machine will run cuDNN's attention: by the compute capability of its GPUs, if NVML knows it.
+bool has_cudnn_here(const config::Config& config) {
+  if (!config::trains_on_gpus(config)) return false;
+  const std::vector<VisibleGpu> gpus = config::gpus_of_ranks(config, gpus_here(), cuda_visible_devices());
+  return !gpus.empty() && std::all_of(gpus.begin(), gpus.end(), [](const VisibleGpu& one) {
+    return one.gpu->capability_major == 9 || one.gpu->capability_major == 10;
+  });
 }
 
 /// What `check` is asked to plan for.
@@ -122,6 +132,7 @@ int check_command(const std::vector<std::string>& args) {
   config::Plan plan = config::inherited_plan();
   if (target.device.empty()) check_writable(plan.config.output_dir);  // for another machine, it may be there only
   const auto cluster = cluster_of(plan.config, target);
+  train::set_cudnn_in_dry_runs(cluster ? cluster->card.cudnn : has_cudnn_here(plan.config));
   const train::CheckReport report = located_report(plan, gpu_of(plan.config, target), cluster);
   if (!report.on_gpus)
     for (std::string warning : {train::precision_warning(plan), cores_warning(plan)})

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <numbers>
+#include <utility>
 
 #include <ATen/Dispatch.h>
 #include <ATen/ops/empty.h>
@@ -10,6 +14,7 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "engine/base/round_up.h"
 #include "models/nn/device/layout_tensors.h"
 #include "models/nn/device/rotation.h"
 #include "models/nn/kernel.h"
@@ -106,6 +111,38 @@ void fill_rows(const RopeFrequencies& frequencies, int64_t position, int64_t row
     }
 }
 
+bool depends_on_length(const RopeOptions& options) {
+  return options.kind == RopeOptions::kDynamic || options.kind == RopeOptions::kLongrope;
+}
+
+/// The rows of all positions, for frequencies that do not depend on a sample's length: a device would wait for its host
+/// to compute sines and cosines again for every batch (3.5 ms for 4096 positions of 128 elements).
+class KnownRows {
+ public:
+  using Rows = std::shared_ptr<const std::vector<float>>;
+
+  /// Those of at least the first `count` positions.
+  Rows first(const RopeFrequencies& frequencies, int64_t count) {
+    const std::lock_guard lock(mutex_);
+    Rows& known = rows_[{frequencies.inverse, frequencies.scale}];
+    const auto width = 2 * static_cast<int64_t>(frequencies.inverse.size());
+    const int64_t before = known ? static_cast<int64_t>(known->size()) / width : 0;
+    if (before < count) {
+      constexpr int64_t kStep = 1024;
+      const int64_t all = round_up(count, kStep);
+      auto longer = known ? std::make_shared<std::vector<float>>(*known) : std::make_shared<std::vector<float>>();
+      longer->resize(static_cast<size_t>(all * width));
+      fill_rows(frequencies, before, all - before, longer->data() + before * width);
+      known = std::move(longer);
+    }
+    return known;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<std::vector<float>, float>, Rows> rows_;  // one for each kind of layer of a model
+};
+
 /// `direction` 1 rotates, -1 rotates back.
 template <class T>
 inline __attribute__((always_inline)) void turn_row(const T* x, const float* table, float direction, int64_t heads,
@@ -181,14 +218,22 @@ RopeFrequencies rope_frequencies(const RopeOptions& o, int64_t head_dim, int64_t
 at::Tensor rope_table(const RopeOptions& options, int64_t head_dim, const Layout& rows, const Pass& pass,
                       at::Device device) {
   // Computed on the host: it is small, and the values are the same for every device.
+  static KnownRows known;
   return device::tensor_of_spans(rows, fmt::format("rotary table of {}", fmt::ptr(&options)), device, [&] {
     at::Tensor table = device::host_memory({rows.tokens(), head_dim}, at::kFloat, device);
     auto* const out = table.data_ptr<float>();
     parallel_for(0, rows_to_compute(table, rows.samples()), 1, [&](int64_t first, int64_t last) {
-      for (int64_t s = first; s < last; ++s)
-        fill_rows(rope_frequencies(options, head_dim, length_of(rows, pass, s)),
-                  positions_before(pass, s) + rows.start(s), rows.spans[s].length,
-                  out + rows.spans[s].begin * head_dim);
+      for (int64_t s = first; s < last; ++s) {
+        const RopeFrequencies frequencies = rope_frequencies(options, head_dim, length_of(rows, pass, s));
+        const int64_t position = positions_before(pass, s) + rows.start(s), length = rows.spans[s].length;
+        float* const to = out + rows.spans[s].begin * head_dim;
+        if (depends_on_length(options)) {
+          fill_rows(frequencies, position, length, to);
+        } else {
+          const KnownRows::Rows all = known.first(frequencies, position + length);
+          std::copy_n(all->data() + position * head_dim, length * head_dim, to);
+        }
+      }
     });
     return table;
   });

@@ -5,11 +5,12 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
 
-from support import PATIENCE, TRAINER, EndToEnd
+from support import PATIENCE, TRAINER, EndToEnd, last_step, until
 
 DONE, USAGE, MACHINE = 0, 2, 4
 FAKE_NVML = os.environ.get("FAKE_NVML_FOLDER", "")
@@ -146,6 +147,45 @@ class Gpus(EndToEnd):
         report = json.loads(run.stdout)
         self.assertIn("supports CUDA 12.4, but this build needs CUDA 13.0", report["missing"][0])
         self.assertIn("driver 550.54.14", report["devices"][0])
+
+
+@unittest.skipUnless(FAKE_NVML, "FAKE_NVML_FOLDER does not name the folder of the fake libnvidia-ml.so.1")
+class NvmlThreads(EndToEnd):
+    """NVIDIA's library may start threads that stay. The launcher must get its signals nevertheless: the end of a rank, and
+    requests to stop, which would end it at once on a thread that doesn't block them."""
+
+    def setUp(self):
+        super().setUp()
+        programs = pathlib.Path(TRAINER).parent
+        self.programs = pathlib.Path(tempfile.mkdtemp(dir=programs.parent))
+        self.addCleanup(shutil.rmtree, self.programs)
+        for name in ("trainer", "trainer-worker", "trainer-prepare"):
+            os.link(programs / name, self.programs / name)
+        os.link(programs / "libtrainer_simulated.so", self.programs / "libtrainer_cuda.so")
+        nvml = self.write("nvml.txt", "\n".join([DRIVER, gpu(0)]) + "\n")
+        self.environment = {**os.environ, "LD_LIBRARY_PATH": FAKE_NVML, "FAKE_NVML": str(nvml), "FAKE_NVML_THREAD": "1"}
+
+    def command(self, steps):
+        return [self.programs / "trainer", "launch", "--config_file",
+                self.job("output", ALONE, {"training": {"max_steps": steps}, "evaluation": None, "data": {"validation": None},
+                                           "checkpoint": {"save_steps": 1000}}),
+                "--set", "checkpoint.resume_from_checkpoint=false", "--set", f"output_dir={self.folder / 'output'}"]
+
+    def test_ends_of_ranks_are_noticed(self):
+        for _ in range(6):
+            shutil.rmtree(self.folder / "output", ignore_errors=True)
+            subprocess.run(self.command(1), env=self.environment, check=True, capture_output=True, timeout=PATIENCE)
+
+    def test_a_request_to_stop_is_followed(self):
+        for _ in range(3):
+            shutil.rmtree(self.folder / "output", ignore_errors=True)
+            run = subprocess.Popen(self.command(100000), env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.addCleanup(run.kill)
+            until(lambda: last_step(self.folder / "output") > 1)
+            run.send_signal(signal.SIGTERM)
+            said, _ = run.communicate(timeout=PATIENCE)
+            self.assertEqual(run.returncode, 143, said)
+            self.assertIn(b"kept: ", said)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -56,6 +57,7 @@ class SupervisorTest : public ::testing::Test {
     for (const auto& [name, value] : behaviors) setenv(name.c_str(), value.c_str(), 1);
     setenv("FAKE_NOTES", (folder_ / "notes").c_str(), 1);
     setenv("FAKE_OUTPUT", output().c_str(), 1);
+    if (loses_children_) std::thread(take_ends_of_children).detach();
     try {
       _exit(run(plan_, worker_, patience_, {}, {"rank"}, places_));
     } catch (const Error& error) {
@@ -107,8 +109,24 @@ class SupervisorTest : public ::testing::Test {
   std::vector<RankPlace> places_;
   std::string worker_ = FAKE_WORKER;
   FileDescriptor screen_;  // instead of the file
+  bool loses_children_ = false;  // a thread takes SIGCHLD
   pid_t pid_ = -1;
+
+ private:
+  [[noreturn]] static void take_ends_of_children() {
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGCHLD);
+    const timespec at_once{};
+    while (true) sigtimedwait(&ends, nullptr, &at_once);
+  }
 };
+
+TEST_F(SupervisorTest, EndsOfRanksAreNoticedWithoutTheSignal) {
+  loses_children_ = true;
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(run_with({{"FAKE", "finish"}}), 0);
+  EXPECT_EQ(run_with({{"FAKE_0", "hang:stubborn"}, {"FAKE_1", "kill:9"}}), 128 + SIGKILL);
+}
 
 TEST_F(SupervisorTest, ASuccessfulRunIsSilent) {
   fs::create_directories(output() / "checkpoint-1");

@@ -1,10 +1,11 @@
-"""LoRA of a LLaMA in bf16 on one GPU: trainer beside Accelerate + PEFT, and beside a loop by hand around torch.compile.
+"""Training of a LLaMA in bf16 on one GPU, LoRA or all weights: trainer beside Accelerate + PEFT, and beside a loop by hand
+around torch.compile.
 
-Samples are blocks of --length tokens, so that nothing is padded; the peers run the attention that torch chooses. One program at a
-time is on the GPU. They take turns, in an order that is reversed from round to round, and make the same updates. Prints
-tokens per second (median of the updates after the warm-up), the peak of tensor memory on the GPU, MFU as `trainer check
---device` counts it, and how the goals are met. On the CPU (--device cpu), where programs run in fp32, it only shows that
-all programs run the same job.
+Samples are blocks of --length tokens, so that nothing is padded; the peers run the attention that torch chooses. One
+program at a time is on the GPU. They take turns, in an order that is reversed from round to round, and make the same
+updates. Prints tokens per second (median of the updates after the warm-up), the peak of tensor memory on the GPU, MFU as
+`trainer check --device` counts it, and how the goals are met. On the CPU (--device cpu), where programs run in fp32, it
+only shows that all programs run the same job.
 """
 
 import argparse
@@ -66,7 +67,7 @@ def measure(name: str, command: list[str], folder: pathlib.Path, job: Job, limit
         records = program.records()
         counted = records[WARM_UP:job.steps]
         return {"speed": statistics.median(r["tokens_per_second"] for r in counted), "losses": [r["loss"] for r in records],
-                "memory": max(r["memory_bytes"] for r in records)}
+                "memory": max(r.get("tensor_bytes", r["memory_bytes"]) for r in records)}  # trainer has both
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -80,6 +81,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=1, help="samples of an update")
     parser.add_argument("--updates", type=int, default=20, help="counted updates of a run")
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--full", action="store_true", help="train all weights, kept in fp32, instead of LoRA")
+    parser.add_argument("--graphs", action="store_true", help="trainer with training.cuda_graphs")
     parser.add_argument("--dropout", type=float, default=0.0, help="of the adapters")
     parser.add_argument("--programs", nargs="*", choices=PROGRAMS, default=PROGRAMS, help="to run; default: all")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
@@ -94,7 +97,7 @@ def main() -> None:
         steps = WARM_UP + arguments.updates
         job = Job(make_model(arguments, work), repeated(arguments.data, 16 * steps * arguments.length * arguments.batch, work),
                   steps, arguments.batch, 1, "NO", arguments.dropout, length=arguments.length, device=arguments.device,
-                  precision="bf16" if arguments.device == "cuda" else "no")
+                  precision="bf16" if arguments.device == "cuda" else "no", lora=not arguments.full, graphs=arguments.graphs)
         part, about_mfu = flops_per_token(arguments, job, work)
         commands = {
             "trainer": lambda folder: trainer_command(arguments, job, folder),
@@ -113,7 +116,7 @@ def main() -> None:
 
 
 def show(arguments: argparse.Namespace, runs: dict[str, list[dict]], part: float, about_mfu: str) -> None:
-    print(f"\n{arguments.shape}, LoRA, {arguments.batch} x {arguments.length} tokens; {about_mfu}")
+    print(f"\n{arguments.shape}, {'all weights' if arguments.full else 'LoRA'}, {arguments.batch} x {arguments.length} tokens; {about_mfu}")
     print("tokens/s; how many times faster trainer is (lowest to highest of the rounds); peak memory; loss, first and last")
     ours = runs.get("trainer")
     memory = {name: max(run["memory"] for run in found) for name, found in runs.items()}

@@ -4,7 +4,7 @@ Trains on sentences `sentence@label`, T5 with LoRA (r 8, alpha 32, dropout 0.1, 
 every sentence to the maximum length and uses torch's AdamW, as the tutorial does. `--padding dynamic` is the tuned
 form: it pads to the longest sentence of the batch and uses fused AdamW. A causal model learns the lines as one text, cut
 into samples of `--length` tokens as transformers' run_clm.py cuts them, so that nothing is padded; its attention is
-SDPA, transformers' default, which takes the fastest that the GPU has; there, weights stay in the dtype of the folder.
+SDPA, transformers' default, which takes the fastest that the GPU has; there, frozen weights stay in the dtype of the folder.
 Samples are used in the file's order, so trainer can use the same batches. Rank 0 writes OUTPUT/metrics.jsonl with
 trainer's keys; `tokens` counts the real source and target tokens of all ranks.
 """
@@ -90,7 +90,7 @@ def collator(arguments: argparse.Namespace):
 
 def build_model(arguments: argparse.Namespace, ranks: int, causal: bool) -> torch.nn.Module:
     if causal:
-        dtype = torch.float32 if arguments.device == "cpu" else "auto"
+        dtype = torch.float32 if arguments.device == "cpu" or arguments.full else "auto"
         quantization = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,
                                           bnb_4bit_compute_dtype=torch.float32) if arguments.quantize else None
         model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=dtype, device_map=arguments.device,

@@ -25,6 +25,7 @@ class Job:
     length: int = 512  # tokens of a sample of a causal model
     device: str = "cpu"  # or cuda
     precision: str = "no"  # mixed_precision
+    graphs: bool = False  # trainer's training.cuda_graphs
     quantized: bool = False  # the frozen base is in nf4, with double quantization
 
     @property
@@ -75,6 +76,8 @@ def trainer_yaml(job: Job, output: pathlib.Path) -> str:
     }
     if not job.lora:
         del config["lora"]
+    if job.graphs:
+        config["training"]["cuda_graphs"] = True
     if job.quantized:
         config["model"]["quantization_config"] = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4",
                                                   "bnb_4bit_use_double_quant": True}

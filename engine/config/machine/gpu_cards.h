@@ -19,6 +19,7 @@ struct GpuCard {
   double memory;             // GB/s of memory
   double link;               // GB/s in one direction to the other GPUs of a machine: NVLink, or else PCIe
   double best = 0.8;         // the part of `half` that the best of many shapes reaches
+  bool cudnn = false;        // cuDNN's attention is faster than flash attention: Hopper, and Blackwell's data center cards
 
   int64_t bytes() const;  // of memory
 };

@@ -4,6 +4,7 @@
 
 #include "engine/dist/accelerator.h"
 
+#include <ATen/Context.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -48,7 +49,10 @@ class Gpus : public dist::Accelerator {
     return {properties_of(index).name, static_cast<int64_t>(free_bytes), static_cast<int64_t>(total_bytes)};
   }
 
-  void use(int index) const override { c10::cuda::set_device(static_cast<c10::DeviceIndex>(index)); }
+  void use(int index) const override {
+    at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);  // before it, the allocator has no statistics
+    c10::cuda::set_device(static_cast<c10::DeviceIndex>(index));
+  }
 
   int64_t peak_bytes(int index) const override {
     constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);

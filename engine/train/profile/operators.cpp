@@ -74,7 +74,7 @@ std::string short_name(std::string name) {
   return name;
 }
 
-/// The FLOPs of the operators that launched kernels, by their number. A product that several kernels make counts once.
+/// The FLOPs of the operators that launched kernels, by their number. They count for the first kernel of a product.
 class LaunchedFlops {
  public:
   explicit LaunchedFlops(const std::vector<const kineto::KinetoEvent*>& operators) {
@@ -161,23 +161,24 @@ std::vector<OperatorTime> OperatorRecorder::operators() const {
       device.push_back(&event);
   }
   std::map<std::string, OperatorTime> by_name;
-  const auto add = [&](const kineto::KinetoEvent& event, const std::string& shown, uint64_t nanoseconds, double flops) {
+  const auto add = [&](const kineto::KinetoEvent& event, const std::string& shown, uint64_t nanoseconds,
+                       const auto& flops_of) {
     const std::string name = event.name();
     if (is_phase(name)) return;
     OperatorTime& sum = by_name[shown];
     sum.work = work_of(name);
     sum.calls += 1;
     sum.seconds += 1e-9 * static_cast<double>(nanoseconds);
-    if (sum.work == Work::kProduct) sum.flops += flops;
+    if (sum.work == Work::kProduct) sum.flops += flops_of(event);
   };
   if (device.empty()) {
     for_each_own_time(std::move(host), [&](const kineto::KinetoEvent& event, uint64_t nanoseconds) {
-      add(event, short_name(event.name()), nanoseconds, static_cast<double>(event.flops()));
+      add(event, short_name(event.name()), nanoseconds, [](const auto& e) { return static_cast<double>(e.flops()); });
     });
   } else {
     LaunchedFlops launched(host);
     for (const auto* const event : device)
-      add(*event, short_kernel_name(event->name()), event->durationNs(), launched.take(*event));
+      add(*event, short_kernel_name(event->name()), event->durationNs(), [&](const auto& e) { return launched.take(e); });
   }
   std::vector<OperatorTime> all;
   for (auto& [name, sum] : by_name) all.push_back(sum), all.back().name = name;

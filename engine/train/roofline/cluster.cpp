@@ -29,6 +29,7 @@ double ring_share(dist::DryCollective::Kind kind, double n) {
 /// The part of the peak that an operator's products reach.
 double efficiency_of(const dist::DryOperator& op, const config::GpuCard& card) {
   if (op.name.starts_with("aten::_flash_attention_")) return Efficiency::kFlashAttention;
+  if (op.name.starts_with("aten::_cudnn_attention_")) return Efficiency::kCudnnAttention;
   if (op.name.starts_with("aten::_efficient_attention_")) return Efficiency::kEfficientAttention;
   return is_half(op.dtype) ? card.best * Efficiency::kShapes : Efficiency::kFloatProducts;
 }

@@ -22,6 +22,9 @@ struct Efficiency {
   static constexpr double kFloatProducts = 0.8;  // fp32 and TF32; assumed
   // Flash attention, as libtorch has it (version 2), on H100. Source: FlashAttention-3 (Shah et al. 2024), abstract.
   static constexpr double kFlashAttention = 0.35;
+  // cuDNN's, forward and backward, without what its mask hides. Measured on H200 (docs/gpu.md), for samples of 4096 tokens
+  // and heads of 128 elements; assumed for B200.
+  static constexpr double kCudnnAttention = 0.4;
   // Memory-efficient attention, of the rate of products in its dtype. Assumed; about that of xformers on A100 in the
   // figures of FlashAttention-2 (Dao 2023).
   static constexpr double kEfficientAttention = 0.2;

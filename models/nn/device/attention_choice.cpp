@@ -23,7 +23,7 @@ thread_local AttentionCount* t_count = nullptr;
 
 FusedAttention fused_on(const at::Tensor& x) {
   if (forces_reference()) return {};
-  if (x.is_meta()) return {.flash = true, .efficient = true};  // of a GPU: libtorch's operators for it come with every build
+  if (x.is_meta()) return {.flash = true, .efficient = true, .cudnn = DryDevice::has_cudnn()};  // of a GPU: libtorch's operators for it come with every build
   const Known& known = fused_of_type.at(static_cast<size_t>(x.device().type()));
   return {known.flash, known.efficient, known.cudnn};
 }

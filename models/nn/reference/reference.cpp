@@ -42,7 +42,8 @@ ReferenceEverywhere::~ReferenceEverywhere() {
   --everywhere;
 }
 
-DryDevice::DryDevice(const DeviceKernels* kernels) : kernels_(kernels), outer_(std::exchange(t_dry_device, this)) {}
+DryDevice::DryDevice(const DeviceKernels* kernels, bool has_cudnn)
+    : kernels_(kernels), has_cudnn_(has_cudnn), outer_(std::exchange(t_dry_device, this)) {}
 
 DryDevice::~DryDevice() {
   t_dry_device = outer_;
@@ -50,6 +51,10 @@ DryDevice::~DryDevice() {
 
 const DeviceKernels* DryDevice::current_kernels() {
   return t_dry_device == nullptr ? nullptr : t_dry_device->kernels_;
+}
+
+bool DryDevice::has_cudnn() {
+  return t_dry_device != nullptr && t_dry_device->has_cudnn_;
 }
 
 }  // namespace trainer::nn

@@ -37,16 +37,19 @@ class ReferenceEverywhere {
 /// called with addresses that mean nothing; null: it has none, and runs the reference layers.
 class DryDevice {
  public:
-  explicit DryDevice(const DeviceKernels* kernels);
+  /// `has_cudnn`: its libtorch runs attention by cuDNN where it suits (models/nn/device/attention_choice.h).
+  DryDevice(const DeviceKernels* kernels, bool has_cudnn);
   ~DryDevice();
   DryDevice(const DryDevice&) = delete;
   DryDevice& operator=(const DryDevice&) = delete;
 
   /// Those of this thread's; null: they have none, or there is no such object.
   static const DeviceKernels* current_kernels();
+  static bool has_cudnn();
 
  private:
   const DeviceKernels* kernels_;
+  bool has_cudnn_;
   const DryDevice* outer_;
 };
 

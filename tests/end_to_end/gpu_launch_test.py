@@ -1,0 +1,138 @@
+"""`trainer launch` on a GPU and on the CPU: the same losses, for what a GPU runs by other code. Without a GPU, some cases run
+on the simulated accelerator."""
+
+import os
+import pathlib
+import shutil
+import unittest
+
+import support
+from support import EndToEnd, merged, results
+
+LIBRARIES = pathlib.Path(support.TRAINER).parent if support.TRAINER else pathlib.Path()
+SIMULATED = LIBRARIES / "libtrainer_simulated.so"
+NO_GPU = "this machine has no NVIDIA GPU, or this build no libtrainer_cuda.so"
+HAS_GPU = (LIBRARIES / "libtrainer_cuda.so").exists() and pathlib.Path("/dev/nvidiactl").exists()
+
+LLAMA = {"model_type": "llama", "vocab_size": 400, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+         "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256}
+CAUSAL = {"data": {"task": "causal_lm", "source": "{sentence}", "target": None, "max_length": 128, "group_texts": True,
+                   "max_target_length": None, "max_source_length": None, "max_samples": 400}}
+BF16 = {"mixed_precision": "bf16"}
+
+
+def causal(model, **changes):
+    return merged({**CAUSAL, "model": {"config": model}}, changes)
+
+
+class OnGpu(EndToEnd):
+    def setUp(self):
+        super().setUp()
+        if not HAS_GPU and not SIMULATED.exists():
+            self.skipTest(NO_GPU)
+
+    def launched(self, name, device, *changes):
+        """The results of four updates, and what was on the screen."""
+        common = {"deterministic": True, "training": {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2,
+                                                      "max_steps": 4, "learning_rate": 1e-3}, "evaluation": {"eval_steps": 2}}
+        if any("model" in change for change in changes):
+            changes = ({"model": {"config": None}}, *changes)
+        before = os.environ.pop("TRAINER_ACCELERATOR_LIBRARY", None)
+        if device == "gpu" and not HAS_GPU:
+            os.environ["TRAINER_ACCELERATOR_LIBRARY"] = str(SIMULATED)
+        try:
+            run = self.launch(self.job(f"{name}_{device}", common, *changes, {"use_cpu": device == "cpu"}))
+        finally:
+            os.environ.pop("TRAINER_ACCELERATOR_LIBRARY", None)
+            if before is not None:
+                os.environ["TRAINER_ACCELERATOR_LIBRARY"] = before
+        return results(self.folder / f"{name}_{device}"), run.out + run.err
+
+    def compare(self, name, changes, tolerance=1e-4, on_cpu=None):
+        found, screen = self.launched(name, "gpu", changes)
+        expected, _ = self.launched(name, "cpu", changes, on_cpu or {})
+        self.assertEqual([line["step"] for line in found], [line["step"] for line in expected])
+        for line, same in zip(found, expected):
+            for key in ("loss", "eval_loss"):
+                if key in same:
+                    self.assertAlmostEqual(line[key], same[key], delta=tolerance * abs(same[key]), msg=f"{key} in {line}")
+        return screen
+
+    def only_on_gpus(self):
+        if not HAS_GPU:
+            self.skipTest(NO_GPU)
+
+
+class GpuLaunch(OnGpu):
+    def test_t5(self):
+        self.compare("t5", {"evaluation": {"generate": True}})
+
+    def test_llama_in_bf16_on_blocks(self):
+        """Of a length for which Hopper runs cuDNN's attention, if dropout masks may differ."""
+        screen = self.compare("llama", causal(LLAMA, **BF16, deterministic=False), tolerance=1e-2)
+        self.assertRegex(screen, "attention: (cuDNN|flash) attention\n")
+
+    def test_four_bits(self):
+        self.only_on_gpus()
+        model = {"config": LLAMA, "quantization_config": {"load_in_4bit": True, "bnb_4bit_use_double_quant": True}}
+        self.compare("nf4", merged(causal(LLAMA, **BF16), {"model": model, "lora": {"r": 4, "target_modules": "all-linear"}}),
+                     tolerance=1e-2)
+
+    def test_lora_of_t5_in_bf16(self):
+        self.only_on_gpus()
+        self.compare("t5_lora", {**BF16, "lora": {"r": 4, "lora_dropout": 0.1}}, tolerance=1e-2)
+
+    def test_gpt2_in_fp16(self):
+        self.only_on_gpus()
+        gpt2 = {"model_type": "gpt2", "vocab_size": 400, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 128}
+        self.compare("gpt2", causal(gpt2, mixed_precision="fp16"), tolerance=1e-2)
+
+    def test_windows_soft_caps_and_norms_of_heads(self):
+        self.only_on_gpus()
+        for family, sizes in (("mistral", {"sliding_window": 24}), ("gemma2", {"head_dim": 16, "sliding_window": 24}),
+                              ("qwen3", {"head_dim": 16})):
+            with self.subTest(family):
+                self.compare(family, causal(merged(LLAMA, {"model_type": family, **sizes}), **BF16), tolerance=1e-2)
+
+    def test_offload_and_recomputation(self):
+        self.only_on_gpus()
+        changes = causal(LLAMA, **BF16, distributed_type="FSDP", num_processes=1,
+                         fsdp_config={"fsdp_offload_params": True},
+                         training={"gradient_checkpointing": True, "activation_offloading": True})
+        self.compare("offload", changes, tolerance=1e-2, on_cpu={"distributed_type": "NO", "fsdp_config": None})
+
+    def test_muon(self):
+        self.only_on_gpus()
+        self.compare("muon", causal(LLAMA, training={"optim": "muon"}), tolerance=1e-3)
+
+    def test_two_ranks_share_a_gpu(self):
+        self.only_on_gpus()
+        sharded = {"distributed_type": "FSDP", "num_processes": 2, "training": {"per_device_train_batch_size": 1, "ddp_backend": "gloo"}}
+        self.compare("sharded", causal(LLAMA, **sharded))
+
+    def test_graphs_with_dropout(self):
+        self.only_on_gpus()
+        changes = causal(LLAMA, **BF16, deterministic=False, lora={"r": 4, "lora_dropout": 0.1, "target_modules": "all-linear"})
+        found, screen = self.launched("graphed", "gpu", changes, {"training": {"cuda_graphs": True, "max_steps": 8}})
+        self.assertIn("are replayed from now on", screen)
+        expected, _ = self.launched("plain", "gpu", changes, {"training": {"max_steps": 8}})
+        for line, same in zip(found, expected, strict=True):
+            if "loss" in same:
+                self.assertAlmostEqual(line["loss"], same["loss"], delta=1e-3 * same["loss"], msg=line)
+
+    def test_a_resumed_run_is_the_uninterrupted_one(self):
+        """Bit for bit, with deterministic: true."""
+        self.only_on_gpus()
+        saved = {"checkpoint": {"save_steps": 2}}
+        for name, changes in (("t5", {}), ("llama", causal(LLAMA, **BF16))):
+            with self.subTest(name):
+                self.launched(f"{name}_whole", "gpu", changes, saved)
+                whole, cut = self.folder / f"{name}_whole_gpu", self.folder / f"{name}_cut_gpu"
+                shutil.copytree(whole, cut)
+                shutil.rmtree(cut / "checkpoint-4")
+                self.launched(f"{name}_cut", "gpu", changes, saved)
+                self.assert_same_run(cut, whole)
+
+
+if __name__ == "__main__":
+    unittest.main()
