@@ -112,7 +112,8 @@ std::vector<MigInstance> instances_of(const Library& library, Device device) {
 Gpu gpu_of(const Library& library, Device device, const std::filesystem::path& root) {
   Gpu gpu{.uuid = text(library, "nvmlDeviceGetUUID", device)};
   if (const std::string name = text(library, "nvmlDeviceGetName", device); !name.empty()) gpu.name = name;
-  if (PciInfo pci{}; library.call("nvmlDeviceGetPciInfo_v3", device, &pci) == kSuccess) gpu.bus = sysfs_name(pci.bus_id);
+  if (PciInfo pci{}; library.call("nvmlDeviceGetPciInfo_v3", device, &pci) == kSuccess)
+    gpu.bus = sysfs_name(pci.bus_id);
   if (unsigned int minor = 0; library.call("nvmlDeviceGetMinorNumber", device, &minor) == kSuccess) gpu.minor = minor;
   if (Memory memory{}; library.call("nvmlDeviceGetMemoryInfo", device, &memory) == kSuccess) {
     gpu.total_bytes = static_cast<int64_t>(memory.total);

@@ -40,8 +40,8 @@ std::tuple<Tensor, Tensor, Tensor> flash_backward(const Tensor& grad, const Tens
   return {dq, dk, dv};
 }
 
-// q [B, H, Q, d], k [B, Hk, K, d]. cuDNN's own memory was not looked up: as flash attention's, which it is no more than on
-// an H200 (docs/gpu.md).
+// q [B, H, Q, d], k [B, Hk, K, d]. cuDNN's own memory was not looked up: as flash attention's, which it is no more than
+// on an H200 (docs/gpu.md).
 std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor> cudnn_forward(
     const Tensor& q, const Tensor&, const Tensor&, const MaybeTensor&, const MaybeTensor&, const MaybeTensor&,
     c10::SymInt max_q, c10::SymInt max_k, bool, double, bool, bool, std::optional<double>) {
@@ -56,8 +56,10 @@ std::tuple<Tensor, Tensor, Tensor> cudnn_backward(const Tensor&, const Tensor& q
                                                   double, bool, std::optional<double>) {
   const Tensor dq = at::empty_like(q), dk = at::empty_like(k), dv = at::empty_like(v);
   const auto in_fp32 = q.options().dtype(at::kFloat);
-  const Tensor sums = at::empty({q.size(0), q.size(1), q.size(2)}, in_fp32), accumulated = at::empty(q.sizes(), in_fp32);
-  const Tensor expanded = at::empty({q.size(1) != k.size(1) ? 2 * q.size(0) : 0, q.size(1), k.size(2), k.size(3)}, q.options());
+  const Tensor sums = at::empty({q.size(0), q.size(1), q.size(2)}, in_fp32),
+               accumulated = at::empty(q.sizes(), in_fp32);
+  const Tensor expanded =
+      at::empty({q.size(1) != k.size(1) ? 2 * q.size(0) : 0, q.size(1), k.size(2), k.size(3)}, q.options());
   return {dq, dk, dv};
 }
 

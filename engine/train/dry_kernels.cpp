@@ -22,8 +22,7 @@ void draw_mask(const RowDraws&, int64_t rows, int64_t width, bool*, void*) {
 
 void dropout(ElementType x_type, const void*, ElementType out_type, const void* residual, const RowDraws&, int64_t rows,
              int64_t width, void*, void*) {
-  report("trainer::dropout",
-         rows * width * (size_of(x_type) + size_of(out_type) * (residual != nullptr ? 2 : 1)));
+  report("trainer::dropout", rows * width * (size_of(x_type) + size_of(out_type) * (residual != nullptr ? 2 : 1)));
 }
 
 void rotate(ElementType type, const void*, const float*, float, int64_t rows, int64_t heads, int64_t pairs, void*,

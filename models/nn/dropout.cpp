@@ -124,7 +124,7 @@ at::Tensor dropout_add(const at::Tensor& residual, const at::Tensor& x, const Dr
   // Without dropout, libtorch's addition is as good, except that on a device it is slow for different dtypes.
   const bool converts = residual.scalar_type() != x.scalar_type() && device_kernels(x) != nullptr;
   return rule.active() || (converts && device::supports_dropout(residual, x)) ? run_dropout(residual, x, rule, layout)
-                                                                               : residual + x;
+                                                                              : residual + x;
 }
 
 at::Tensor dropout_mask(const DropoutRule& rule, const Layout& layout, const at::Tensor& x) {

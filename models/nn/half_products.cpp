@@ -106,9 +106,11 @@ void multiply(const at::Tensor& tensor_a, const at::Tensor& tensor_b, const at::
   }
 }
 
-/// Whether libtorch multiplies matrices of `type` more slowly than fp32 on this CPU: in a plain loop, or by oneDNN, to
-/// which it hands bf16 from AVX-512 on.
-bool is_slow(at::ScalarType type) {
+}  // namespace
+
+// Where libtorch multiplies such matrices more slowly than fp32: in a plain loop, or by oneDNN, to which it hands bf16
+// from AVX-512 on.
+bool widens_products(at::ScalarType type) {
 #if defined(__x86_64__)
   static const bool in_a_loop =
       !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq");
@@ -121,11 +123,9 @@ bool is_slow(at::ScalarType type) {
 #endif
 }
 
-}  // namespace
-
 bool has_half_product(const at::Tensor& a, const at::Tensor& b) {
   // For a single row, libtorch's loop reads the matrix only once.
-  return is_slow(a.scalar_type()) && a.size(0) > 1 && b.size(1) > 1 && a.size(1) > 1;
+  return widens_products(a.scalar_type()) && a.size(0) > 1 && b.size(1) > 1 && a.size(1) > 1;
 }
 
 void half_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& added, float beta, float alpha,

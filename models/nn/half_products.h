@@ -11,6 +11,9 @@ namespace trainer::nn {
 // where there are instructions for bf16. Here a block of the operands at a time is widened, multiplied by the BLAS in
 // fp32, and rounded once.
 
+/// Whether this CPU computes products in this dtype so: they are slower than in fp32.
+bool widens_products(at::ScalarType type);
+
 /// Whether half_product() is faster than libtorch for a [m, k] and b [k, n], both of one dtype.
 bool has_half_product(const at::Tensor& a, const at::Tensor& b);
 

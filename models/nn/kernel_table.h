@@ -54,8 +54,8 @@ struct DeviceKernels {
                             const RowDraws& draws, int64_t rows, int64_t width, void* gate_grad, void* up_grad,
                             void* stream);
 
-  /// out = x / sqrt(mean(x^2) + eps) * weight for each row; scales [rows]: 1 / sqrt(...). `twice`: rounded to the type of
-  /// `out` before the weight too. One of the types is fp32, or both are the same.
+  /// out = x / sqrt(mean(x^2) + eps) * weight for each row; scales [rows]: 1 / sqrt(...). `twice`: rounded to the type
+  /// of `out` before the weight too. One of the types is fp32, or both are the same.
   void (*rms_norm)(ElementType x_type, const void* x, const float* weight, float eps, bool twice, ElementType out_type,
                    int64_t rows, int64_t width, void* out, float* scales, void* stream);
   /// The gradient of x, of its type, plus `base`, which may be null.

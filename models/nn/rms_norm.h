@@ -13,8 +13,8 @@ enum class RmsRounding { kOnce, kBeforeWeight };
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, at::ScalarType out_dtype,
                     RmsRounding rounding = RmsRounding::kOnce);
 
-/// The norm of x, and x for the layers that go on beside it: on devices with kernels, backward adds the gradients of both
-/// in the kernel of the norm's.
+/// The norm of x, and x for the layers that go on beside it: on devices with kernels, backward adds the gradients of
+/// both in the kernel of the norm's.
 struct RmsNormAndInput {
   at::Tensor norm, x;
 };

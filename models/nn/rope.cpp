@@ -176,8 +176,8 @@ at::Tensor turned(const at::Tensor& given, const at::Tensor& table, float direct
     const float* const angles = table.const_data_ptr<float>();
     scalar_t* const to = out.data_ptr<scalar_t>();
     parallel_for(0, rows_to_compute(x, x.size(0)), 16, [&](int64_t first, int64_t last) {
-      Turn<scalar_t>::rows(from + first * width, angles + first * head, direction, last - first, width / head,
-                           head / 2, to + first * width);
+      Turn<scalar_t>::rows(from + first * width, angles + first * head, direction, last - first, width / head, head / 2,
+                           to + first * width);
     });
   });
   return out;

@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import unittest
+from unittest import mock
 
 import support
 from support import EndToEnd, merged, results
@@ -37,15 +38,9 @@ class OnGpu(EndToEnd):
                                                       "max_steps": 4, "learning_rate": 1e-3}, "evaluation": {"eval_steps": 2}}
         if any("model" in change for change in changes):
             changes = ({"model": {"config": None}}, *changes)
-        before = os.environ.pop("TRAINER_ACCELERATOR_LIBRARY", None)
-        if device == "gpu" and not HAS_GPU:
-            os.environ["TRAINER_ACCELERATOR_LIBRARY"] = str(SIMULATED)
-        try:
+        library = {} if HAS_GPU or device == "cpu" else {"TRAINER_ACCELERATOR_LIBRARY": str(SIMULATED)}
+        with mock.patch.dict(os.environ, library):
             run = self.launch(self.job(f"{name}_{device}", common, *changes, {"use_cpu": device == "cpu"}))
-        finally:
-            os.environ.pop("TRAINER_ACCELERATOR_LIBRARY", None)
-            if before is not None:
-                os.environ["TRAINER_ACCELERATOR_LIBRARY"] = before
         return results(self.folder / f"{name}_{device}"), run.out + run.err
 
     def compare(self, name, changes, tolerance=1e-4, on_cpu=None):

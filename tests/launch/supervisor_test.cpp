@@ -108,7 +108,7 @@ class SupervisorTest : public ::testing::Test {
   Patience patience_;
   std::vector<RankPlace> places_;
   std::string worker_ = FAKE_WORKER;
-  FileDescriptor screen_;  // instead of the file
+  FileDescriptor screen_;        // instead of the file
   bool loses_children_ = false;  // a thread takes SIGCHLD
   pid_t pid_ = -1;
 
@@ -184,8 +184,9 @@ TEST_F(SupervisorTest, ServesItsStatus) {
   for (int i = 0; i < 10'000 && !get("/readyz").starts_with("HTTP/1.1 200 "); ++i) usleep(1000);
   std::string page;
   for (int i = 0; i < 10'000 && page.find("save_failures_total 1\n") == std::string::npos; ++i) page = get("/metrics");
-  for (const char* line : {"trainer_ready 1\n", "trainer_ranks_alive 2\n", "trainer_loss 2.5\n", "trainer_tokens_total 8\n",
-                           "trainer_checkpoint_saves_total 1\n", "trainer_checkpoint_save_failures_total 1\n"})
+  for (const char* line :
+       {"trainer_ready 1\n", "trainer_ranks_alive 2\n", "trainer_loss 2.5\n", "trainer_tokens_total 8\n",
+        "trainer_checkpoint_saves_total 1\n", "trainer_checkpoint_save_failures_total 1\n"})
     EXPECT_NE(page.find(line), std::string::npos) << line << page;
   publish_file(folder_ / "notes" / "finish", "");
   EXPECT_EQ(finish(), 0);

@@ -78,8 +78,7 @@ nn::AttentionChoice chosen(const Call& c, at::ScalarType dtype) {
 
 std::vector<Call> calls() {
   const nn::LayoutPtr rows = layout_of({3, 1, 40}), others = layout_of({5, 9, 2}), ones = layout_of({1, 1, 1}),
-                      some = layout_of({0, 4, 0, 2, 0}), longer = layout_of({7, 9, 41}),
-                      blocks = layout_of({128, 128});
+                      some = layout_of({0, 4, 0, 2, 0}), longer = layout_of({7, 9, 41}), blocks = layout_of({128, 128});
   return {
       {"self", rows, rows, 16, false, {3, false, 0.25}},
       {"causal", rows, rows, 16, false, {3, true, 0.25}},

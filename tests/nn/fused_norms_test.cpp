@@ -15,7 +15,7 @@ constexpr int64_t kRows = 7, kWidth = 33;
 using Norm = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
 
 struct Found {
-  std::vector<at::Tensor> values;  // the result, then the gradients of the inputs that have one
+  std::vector<at::Tensor> values;     // the result, then the gradients of the inputs that have one
   int64_t forward = 0, backward = 0;  // launches, where they are counted
 };
 

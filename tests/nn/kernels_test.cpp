@@ -1,5 +1,5 @@
-// The CUDA kernels, emulated or on a GPU, against the CPU's kernels and fp64 references: forward and backward, odd sizes,
-// every element type. With the emulation, always compiled with the address and undefined-behavior sanitizers.
+// The CUDA kernels, emulated or on a GPU, against the CPU's kernels and fp64 references: forward and backward, odd
+// sizes, every element type. With the emulation, always compiled with the address and undefined-behavior sanitizers.
 #include <limits>
 
 #include <ATen/TensorOperators.h>
@@ -99,11 +99,12 @@ TEST_F(Kernels, DropoutMatchesTheReference) {
       for (const bool aligned : {true, false}) {
         const auto placed = [&](const at::Tensor& t) { return aligned ? t : misaligned(t); };
         expect_same_there([&](const auto& in) { return nn::dropout(placed(in[0]), rule, rows); },
-                    [&](const auto& in) { return in[0] * mask; }, {x}, tolerance_for(dtype), what);
+                          [&](const auto& in) { return in[0] * mask; }, {x}, tolerance_for(dtype), what);
         expect_same_there([&](const auto& in) { return nn::dropout_add(placed(in[0]), placed(in[1]), rule, rows); },
-                    [&](const auto& in) { return in[0] + in[1] * mask; }, {residual, x}, tolerance_for(dtype), what);
+                          [&](const auto& in) { return in[0] + in[1] * mask; }, {residual, x}, tolerance_for(dtype),
+                          what);
         expect_same_there([&](const auto& in) { return nn::dropout_add(placed(in[0]), placed(in[1]), rule, rows); },
-                    [&](const auto& in) { return in[0] + in[1] * mask; }, {x, x}, tolerance_for(dtype), what);
+                          [&](const auto& in) { return in[0] + in[1] * mask; }, {x, x}, tolerance_for(dtype), what);
       }
     }
 }
@@ -120,8 +121,9 @@ TEST_F(Kernels, RotationMatchesTheReference) {
                              sine = angles.sin().unsqueeze(1), a = halves.select(2, 0), b = halves.select(2, 1);
             return at::cat({a * cosine - b * sine, b * cosine + a * sine}, 2).view_as(in[0]);
           };
-          expect_same_there([&](const auto& in) { return nn::rotate(aligned ? in[0] : misaligned(in[0]), there(table)); }, exact,
-                      {x}, tolerance_for(dtype), std::to_string(heads) + " heads, pairs " + std::to_string(pairs));
+          expect_same_there(
+              [&](const auto& in) { return nn::rotate(aligned ? in[0] : misaligned(in[0]), there(table)); }, exact, {x},
+              tolerance_for(dtype), std::to_string(heads) + " heads, pairs " + std::to_string(pairs));
         }
 }
 
@@ -147,10 +149,11 @@ TEST_F(Kernels, ActivationsMatchTheReference) {
           const auto plain = exact;
           const nn::Activation kind = activation;
           expect_same_there([&](const auto& in) { return nn::activate(in[0], kind, rule, rows); },
-                      [&](const auto& in) { return plain(in[0]) * mask; }, {gate}, tolerance_for(dtype), what);
-          expect_same_there([&](const auto& in) { return nn::activate_gated(in[0], misaligned(in[1]), kind, rule, rows); },
-                      [&](const auto& in) { return plain(in[0]) * in[1] * mask; }, {gate, up}, tolerance_for(dtype),
-                      "gated " + what);
+                            [&](const auto& in) { return plain(in[0]) * mask; }, {gate}, tolerance_for(dtype), what);
+          expect_same_there(
+              [&](const auto& in) { return nn::activate_gated(in[0], misaligned(in[1]), kind, rule, rows); },
+              [&](const auto& in) { return plain(in[0]) * in[1] * mask; }, {gate, up}, tolerance_for(dtype),
+              "gated " + what);
         }
 }
 
@@ -171,13 +174,14 @@ TEST_F(Kernels, ActivationsSaturateAndPropagateNan) {
 // With the gradient of x as it goes on beside the norm, and without.
 TEST_F(Kernels, RmsNormsMatchTheReference) {
   constexpr std::pair<at::ScalarType, at::ScalarType> kPairs[] = {
-      {at::kFloat, at::kFloat},        {at::kFloat, at::kBFloat16}, {at::kFloat, at::kHalf}, {at::kBFloat16, at::kFloat},
+      {at::kFloat, at::kFloat},       {at::kFloat, at::kBFloat16}, {at::kFloat, at::kHalf}, {at::kBFloat16, at::kFloat},
       {at::kBFloat16, at::kBFloat16}, {at::kHalf, at::kFloat},     {at::kHalf, at::kHalf}};
   for (const auto& [dtype, out_dtype] : kPairs)
     for (const int64_t width : {1, 37, 64, 1024, 1032, 2100})
       for (const bool aligned : {true, false})
         for (const bool beside : {false, true}) {
-          const at::Tensor x = random_tensor({width > 64 ? 9 : 70, width}, 1, dtype), weight = random_tensor({width}, 2);
+          const at::Tensor x = random_tensor({width > 64 ? 9 : 70, width}, 1, dtype),
+                           weight = random_tensor({width}, 2);
           const auto dtype_of_result = out_dtype;
           const auto found = [&](const std::vector<at::Tensor>& in) {
             const auto [norm, same] =
@@ -210,8 +214,9 @@ TEST_F(Kernels, SumsOfDifferentDtypesMatchTheReference) {
       for (const bool aligned : {true, false})
         expect_same_there(
             [&](const auto& in) { return nn::dropout_add(in[0], aligned ? in[1] : misaligned(in[1]), {}, rows); },
-            [&](const auto& in) { return in[0] + in[1]; }, {random_tensor({8, width}, 1), random_tensor({8, width}, 2, dtype)},
-            tolerance_for(dtype), "width " + std::to_string(width));
+            [&](const auto& in) { return in[0] + in[1]; },
+            {random_tensor({8, width}, 1), random_tensor({8, width}, 2, dtype)}, tolerance_for(dtype),
+            "width " + std::to_string(width));
 }
 
 at::Tensor labels_of(const std::vector<int64_t>& values) {
@@ -290,16 +295,15 @@ TEST_F(Kernels, CrossEntropyOfSlicesAddsUp) {
 
 // The codebook is bitsandbytes' (functional.py, get_4bit_type).
 TEST_F(Kernels, FourBitValuesAreTheCodeTimesTheScale) {
-  const nn::FourBitCode nf4{{-1.0F, -0.6961928F, -0.52507305F, -0.39491749F, -0.28444138F, -0.18477343F, -0.091050036F,
-                             0.0F, 0.0795803F, 0.1609302F, 0.2461123F, 0.33791524F, 0.44070983F, 0.562617F, 0.72295684F,
-                             1.0F},
-                            {}};
+  const nn::FourBitCode nf4{
+      {-1.0F, -0.6961928F, -0.52507305F, -0.39491749F, -0.28444138F, -0.18477343F, -0.091050036F, 0.0F, 0.0795803F,
+       0.1609302F, 0.2461123F, 0.33791524F, 0.44070983F, 0.562617F, 0.72295684F, 1.0F},
+      {}};
   for (const at::ScalarType dtype : kDtypes)
     for (const bool doubled : {false, true})
       for (const int64_t blocks : {1, 2, 31, 200}) {
         const int64_t head = doubled ? 1 : 4, stride = head + 32;
-        const at::Tensor bytes =
-            at::randint(0, 256, {blocks, stride}, at::detail::createCPUGenerator(3)).to(at::kByte);
+        const at::Tensor bytes = at::randint(0, 256, {blocks, stride}, at::detail::createCPUGenerator(3)).to(at::kByte);
         at::Tensor scales = random_tensor({blocks}, 4).abs();
         const at::Tensor shared = random_tensor({blocks, 2}, 5), shared_there = there(shared),
                          out = there(at::empty({blocks * 64}, dtype));

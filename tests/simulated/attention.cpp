@@ -437,8 +437,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_backward(
 
 // Note [cuDNN attention's contract]
 // q [B, H, Q, d], k and v [B, Hk, K, d] in fp16 or bf16, d a multiple of 8 up to 128 (for these, both passes have
-// kernels), the elements of a head contiguous; H a multiple of Hk. The result has q's strides, and the gradients those of
-// their inputs. The logarithms are fp32 [B, H, Q, 1]. Here without cumulative lengths, bias and dropout.
+// kernels), the elements of a head contiguous; H a multiple of Hk. The result has q's strides, and the gradients those
+// of their inputs. The logarithms are fp32 [B, H, Q, 1]. Here without cumulative lengths, bias and dropout.
 struct Cudnn {
   Tensor q, k, v;
   bool causal;
@@ -467,7 +467,13 @@ struct Cudnn {
   void for_each(const F& f) const {
     for (int64_t b = 0; b < q.size(0); ++b) {
       const auto rows = [b](const Tensor& x) { return x.select(0, b).transpose(0, 1); };
-      const Sequence one{rows(on_cpu(q)), rows(on_cpu(k)), rows(on_cpu(v)), {}, causal ? hidden_keys(q.size(2), k.size(2), -1, 0) : Tensor(), {}, scale};
+      const Sequence one{rows(on_cpu(q)),
+                         rows(on_cpu(k)),
+                         rows(on_cpu(v)),
+                         {},
+                         causal ? hidden_keys(q.size(2), k.size(2), -1, 0) : Tensor(),
+                         {},
+                         scale};
       f(one, rows, b);
     }
   }
@@ -477,24 +483,25 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Ten
     const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& bias, const MaybeTensor& starts_q,
     const MaybeTensor& starts_k, c10::SymInt max_q, c10::SymInt max_k, bool compute_sums, double p, bool causal,
     bool return_debug_mask, std::optional<double> scale) {
-  TORCH_CHECK(!bias && !starts_q && !starts_k && compute_sums && !return_debug_mask, "the simulated device has only this");
+  TORCH_CHECK(!bias && !starts_q && !starts_k && compute_sums && !return_debug_mask,
+              "the simulated device has only this");
   const Cudnn cudnn(alias_of(q), alias_of(k), alias_of(v), p, causal, scale);
-  const Tensor out = at::empty_like(q), sums = at::empty({q.size(0), q.size(1), q.size(2), 1}, q.options().dtype(at::kFloat));
-  launch("aten::_cudnn_attention_forward", {q, k, v}, {out, sums},
-         [cudnn, out = on_cpu(out), sums = on_cpu(sums)] {
-           cudnn.for_each([&](const Sequence& one, const auto& rows, int64_t b) {
-             one.forward(rows(out), sums.select(0, b).squeeze(-1));
-           });
-         });
+  const Tensor out = at::empty_like(q),
+               sums = at::empty({q.size(0), q.size(1), q.size(2), 1}, q.options().dtype(at::kFloat));
+  launch("aten::_cudnn_attention_forward", {q, k, v}, {out, sums}, [cudnn, out = on_cpu(out), sums = on_cpu(sums)] {
+    cudnn.for_each([&](const Sequence& one, const auto& rows, int64_t b) {
+      one.forward(rows(out), sums.select(0, b).squeeze(-1));
+    });
+  });
   const auto number = [&] { return at::empty({}, q.options().dtype(at::kLong)); };
   return {out, sums, Tensor(), Tensor(), max_q, max_k, number(), number(), Tensor()};
 }
 
 std::tuple<Tensor, Tensor, Tensor> cudnn_backward(const Tensor& given, const Tensor& q, const Tensor& k,
-                                                  const Tensor& v, const Tensor& out, const Tensor& sums,
-                                                  const Tensor&, const Tensor&, const Tensor& bias,
-                                                  const Tensor& starts_q, const Tensor& starts_k, c10::SymInt,
-                                                  c10::SymInt, double p, bool causal, std::optional<double> scale) {
+                                                  const Tensor& v, const Tensor& out, const Tensor& sums, const Tensor&,
+                                                  const Tensor&, const Tensor& bias, const Tensor& starts_q,
+                                                  const Tensor& starts_k, c10::SymInt, c10::SymInt, double p,
+                                                  bool causal, std::optional<double> scale) {
   TORCH_CHECK(!bias.defined() && !starts_q.defined() && !starts_k.defined(), "the simulated device has only this");
   const Cudnn cudnn(alias_of(q), alias_of(k), alias_of(v), p, causal, scale);
   TORCH_CHECK(given.sizes() == q.sizes() && out.sizes() == q.sizes() && given.scalar_type() == q.scalar_type(),

@@ -114,17 +114,15 @@ void rms_norm(ElementType x_type, const void* x, const float* weight, float eps,
 }
 
 void rms_norm_backward(ElementType grad_type, const void* grad, ElementType x_type, const void* x, const void* base,
-                       const float* weight, const float* scales, int64_t rows, int64_t width, void* out,
-                       void* stream) {
+                       const float* weight, const float* scales, int64_t rows, int64_t width, void* out, void* stream) {
   Launch launch;
   const int64_t all = rows * width;
   const void *const g = launch.reads(grad, all, grad_type), *const from = launch.reads(x, all, x_type),
                     *const added = launch.reads(base, all, x_type);
   const float *const w = launch.reads(weight, width), *const s = launch.reads(scales, rows);
   void* const to = launch.writes(out, all, x_type);
-  launch.run("rms_norm_backward", [=] {
-    emulated().rms_norm_backward(grad_type, g, x_type, from, added, w, s, rows, width, to, stream);
-  });
+  launch.run("rms_norm_backward",
+             [=] { emulated().rms_norm_backward(grad_type, g, x_type, from, added, w, s, rows, width, to, stream); });
 }
 
 void rms_norm_weight_gradient(ElementType grad_type, const void* grad, ElementType x_type, const void* x,

@@ -20,7 +20,8 @@ using MaybeTensor = std::optional<Tensor>;
 
 /// CUDA takes mixed dtypes too; the layers don't use them.
 void check_norm(const Tensor& x, at::IntArrayRef normalized, const MaybeTensor& weight, const MaybeTensor& bias) {
-  TORCH_CHECK(normalized.size() == 1 && x.dim() >= 1 && normalized[0] == x.size(-1), "norms are over the last dimension");
+  TORCH_CHECK(normalized.size() == 1 && x.dim() >= 1 && normalized[0] == x.size(-1),
+              "norms are over the last dimension");
   TORCH_CHECK(x.scalar_type() == at::kFloat && x.is_contiguous(), "expected contiguous fp32");
   for (const MaybeTensor& one : {weight, bias})
     TORCH_CHECK(!one || !one->defined() || (one->sizes() == normalized && one->scalar_type() == x.scalar_type()),
@@ -46,7 +47,7 @@ void store_result(const MaybeTensor& result, const Tensor& computed) {
 }
 
 std::tuple<Tensor, Tensor> fused_rms_norm(const Tensor& x, at::IntArrayRef normalized, const MaybeTensor& weight,
-                                    std::optional<double> eps) {
+                                          std::optional<double> eps) {
   check_norm(x, normalized, weight, std::nullopt);
   const Tensor out = at::empty_like(x), scales = statistic_of_rows(x);
   launch("aten::_fused_rms_norm", {x, weight.value_or(Tensor())}, {out, scales},
@@ -59,14 +60,14 @@ std::tuple<Tensor, Tensor> fused_rms_norm(const Tensor& x, at::IntArrayRef norma
 }
 
 std::tuple<Tensor, Tensor> fused_rms_norm_backward(const Tensor& grad, const Tensor& x, at::IntArrayRef normalized,
-                                             const Tensor& scales, const MaybeTensor& weight,
-                                             std::array<bool, 2> wanted) {
+                                                   const Tensor& scales, const MaybeTensor& weight,
+                                                   std::array<bool, 2> wanted) {
   check_norm(x, normalized, weight, std::nullopt);
   TORCH_CHECK(grad.sizes() == x.sizes() && scales.numel() * x.size(-1) == x.numel(), "shapes differ from forward's");
   const Tensor dx = like_if(wanted[0], x), dweight = like_if(wanted[1], weight.value_or(Tensor()));
   launch("aten::_fused_rms_norm_backward", {grad, x, scales, weight.value_or(Tensor())}, {dx, dweight},
-         [g = on_cpu(grad), rows = on_cpu(x), s = on_cpu(scales), factor = maybe_on_cpu(weight), to_x = maybe_on_cpu(dx),
-          to_weight = maybe_on_cpu(dweight)] {
+         [g = on_cpu(grad), rows = on_cpu(x), s = on_cpu(scales), factor = maybe_on_cpu(weight),
+          to_x = maybe_on_cpu(dx), to_weight = maybe_on_cpu(dweight)] {
            const Tensor scaled = factor ? g * *factor : g;
            store_result(to_x, s * (scaled - rows * s * s * (scaled * rows).mean(-1, true)));
            if (to_weight) store_result(to_weight, (g * rows * s).reshape({-1, rows.size(-1)}).sum(0));

@@ -11,10 +11,9 @@
 
 namespace trainer::testing {
 
-/// simulated_device.cpp: the one of Note [Simulated accelerator], for machines without another one. The addresses of its
-/// tensors are invalid, so code that accesses them as if they were on the CPU crashes.
-/// emulated_device.cpp: the CPU, on which the layers run the emulated CUDA kernels.
-/// gpu_device.cpp: the first GPU.
+/// simulated_device.cpp: the one of Note [Simulated accelerator], for machines without another one. The addresses of
+/// its tensors are invalid, so code that accesses them as if they were on the CPU crashes. emulated_device.cpp: the
+/// CPU, on which the layers run the emulated CUDA kernels. gpu_device.cpp: the first GPU.
 c10::Device device();
 
 /// The kernels of our own that the layers run there. (Not defined for the simulated device.)

@@ -1,6 +1,7 @@
 // A libnvidia-ml.so.1 for machines without GPUs: shows what the file $FAKE_NVML describes, in lines whose fields are
 // separated by '|'. "init|RESULT", "driver|VERSION|CUDA", "gpu|NAME|UUID|BUS ID|MINOR|CAPABILITY|TOTAL|USED",
-// and about the GPU before them "lost|RESULT", "process|PID|BYTES", "mig|UUID|GPU INSTANCE|COMPUTE INSTANCE|TOTAL|USED".
+// and about the GPU before them "lost|RESULT", "process|PID|BYTES", "mig|UUID|GPU INSTANCE|COMPUTE
+// INSTANCE|TOTAL|USED".
 #include <unistd.h>
 
 #include <cstdio>
@@ -79,7 +80,10 @@ extern "C" {
 
 int nvmlInit_v2() {
   // A thread of the library's own, which outlives nvmlShutdown.
-  if (std::getenv("FAKE_NVML_THREAD") != nullptr) std::thread([] { while (true) pause(); }).detach();
+  if (std::getenv("FAKE_NVML_THREAD") != nullptr)
+    std::thread([] {
+      while (true) pause();
+    }).detach();
   shown = {};
   const char* const file = std::getenv("FAKE_NVML");
   std::ifstream in(file != nullptr ? file : "");

@@ -37,8 +37,8 @@ bool contains_one_of(const std::string& name, std::initializer_list<const char*>
 /// By the names of libtorch's operators, of ours, and of the kernels that they launch on GPUs.
 Work work_of(const std::string& name) {
   if (contains_one_of(name, {"ttention", "flash_", "fmha", "sdpa"})) return Work::kAttention;
-  if (contains_one_of(name, {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "gemm", "nvjet", "cutlass",
-                             "splitKreduce"}))
+  if (contains_one_of(
+          name, {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "gemm", "nvjet", "cutlass", "splitKreduce"}))
     return Work::kProduct;
   return Work::kOther;
 }
@@ -56,9 +56,9 @@ size_t parameters_of(const std::string& kernel) {
 
 /// "visit_rows<2, Backward<__nv_bfloat16> >" for "void trainer::nn::cuda::visit_rows<2, ...>(..., long)".
 std::string short_kernel_name(std::string name) {
-  for (const std::string_view part : {std::string_view("void "), std::string_view("(anonymous namespace)::"),
-                                      std::string_view("trainer::nn::cuda::"), std::string_view("at::native::"),
-                                      std::string_view("pytorch_flash::"), std::string_view("cublasLt::")})
+  for (const std::string_view part :
+       {std::string_view("void "), std::string_view("(anonymous namespace)::"), std::string_view("trainer::nn::cuda::"),
+        std::string_view("at::native::"), std::string_view("pytorch_flash::"), std::string_view("cublasLt::")})
     for (size_t at = 0; (at = name.find(part)) != std::string::npos;) name.erase(at, part.size());
   return name.substr(0, parameters_of(name));
 }
@@ -178,7 +178,8 @@ std::vector<OperatorTime> OperatorRecorder::operators() const {
   } else {
     LaunchedFlops launched(host);
     for (const auto* const event : device)
-      add(*event, short_kernel_name(event->name()), event->durationNs(), [&](const auto& e) { return launched.take(e); });
+      add(*event, short_kernel_name(event->name()), event->durationNs(),
+          [&](const auto& e) { return launched.take(e); });
   }
   std::vector<OperatorTime> all;
   for (auto& [name, sum] : by_name) all.push_back(sum), all.back().name = name;

@@ -22,8 +22,8 @@ struct Efficiency {
   static constexpr double kFloatProducts = 0.8;  // fp32 and TF32; assumed
   // Flash attention, as libtorch has it (version 2), on H100. Source: FlashAttention-3 (Shah et al. 2024), abstract.
   static constexpr double kFlashAttention = 0.35;
-  // cuDNN's, forward and backward, without what its mask hides. Measured on H200 (docs/gpu.md), for samples of 4096 tokens
-  // and heads of 128 elements; assumed for B200.
+  // cuDNN's, forward and backward, without what its mask hides. Measured on H200 (docs/gpu.md), for samples of 4096
+  // tokens and heads of 128 elements; assumed for B200.
   static constexpr double kCudnnAttention = 0.4;
   // Memory-efficient attention, of the rate of products in its dtype. Assumed; about that of xformers on A100 in the
   // figures of FlashAttention-2 (Dao 2023).
@@ -36,8 +36,8 @@ struct Efficiency {
   static constexpr double kNetwork = 0.93;
   // Measured: all-reduce of 1 MiB 51 us on one machine, 378 us on 4, of which 3 and 6 are for the bytes.
   static constexpr double kLatency = 45e-6, kNetworkLatency = 165e-6;  // the latter for each doubling of the machines
-  static constexpr double kLaunch = 5e-6;    // of the host for each operator, with autograd; assumed
-  static constexpr double kKernel = 2e-6;    // of the device, at least, for each operator; assumed
+  static constexpr double kLaunch = 5e-6;     // of the host for each operator, with autograd; assumed
+  static constexpr double kKernel = 2e-6;     // of the device, at least, for each operator; assumed
   static constexpr double kHostRead = 20e-6;  // of the host for each value it reads from the device; assumed
 };
 

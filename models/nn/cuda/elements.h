@@ -63,7 +63,8 @@ inline bool is_aligned(const void* address, int64_t bytes) {
 
 constexpr int kSeveral = 8;  // elements that a thread reads or writes together
 
-/// How many elements from an address on can be read or written together: kSeveral, 2 or 1. From null on, there are none.
+/// How many elements from an address on can be read or written together: kSeveral, 2 or 1. From null on, there are
+/// none.
 template <class T>
 int run_at(const T* address) {
   return is_aligned(address, kSeveral * sizeof(T)) ? kSeveral : is_aligned(address, 2 * sizeof(T)) ? 2 : 1;

@@ -31,10 +31,18 @@ void decode_four_bits(const uint8_t* blocks, int64_t count, const FourBitCode& c
                       ElementType type, void* out, void* stream);
 
 inline DeviceKernels kernels(void* (*current_stream)(int index)) {
-  return {current_stream,    draw_mask, dropout,           rotate,
-          activate,          activate_backward,            rms_norm,
-          rms_norm_backward, rms_norm_weight_gradient,     cross_entropy_sums,
-          cross_entropy_gradient, decode_four_bits};
+  return {current_stream,
+          draw_mask,
+          dropout,
+          rotate,
+          activate,
+          activate_backward,
+          rms_norm,
+          rms_norm_backward,
+          rms_norm_weight_gradient,
+          cross_entropy_sums,
+          cross_entropy_gradient,
+          decode_four_bits};
 }
 
 }  // namespace trainer::nn::cuda

@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kThreads) norm_rows(const T* x, const float* w
 template <class T, class Grad, int N, unsigned kPerRow>
 __global__ void __launch_bounds__(kThreads)
     norm_slope_rows(const Grad* grad, const T* x, const T* base, const float* weight, const float* scales, int64_t rows,
-               int64_t width, T* out) {
+                    int64_t width, T* out) {
   const Place<kPerRow> at;
   if (at.row >= rows) return;
   const int64_t begin = at.row * width;
@@ -91,9 +91,8 @@ __global__ void __launch_bounds__(kThreads)
 
 /// A thread sums a column over the rows of a part.
 template <class T, class Grad>
-__global__ void __launch_bounds__(kThreads)
-    sum_columns(const Grad* grad, const T* x, const float* scales, int64_t rows, int64_t width, int64_t per_part,
-                float* parts) {
+__global__ void __launch_bounds__(kThreads) sum_columns(const Grad* grad, const T* x, const float* scales, int64_t rows,
+                                                        int64_t width, int64_t per_part, float* parts) {
   const int64_t part = blockIdx.x, column = item_index();
   if (column >= width) return;
   const int64_t begin = part * per_part, end = begin + per_part < rows ? begin + per_part : rows;
@@ -154,8 +153,7 @@ void rms_norm(ElementType x_type, const void* x, const float* weight, float eps,
 }
 
 void rms_norm_backward(ElementType grad_type, const void* grad, ElementType x_type, const void* x, const void* base,
-                       const float* weight, const float* scales, int64_t rows, int64_t width, void* out,
-                       void* stream) {
+                       const float* weight, const float* scales, int64_t rows, int64_t width, void* out, void* stream) {
   if (rows == 0 || width == 0) return;
   with_types(x_type, grad_type, [&](auto from, auto of_grad) {
     using T = typename decltype(from)::type;

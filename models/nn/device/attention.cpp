@@ -77,10 +77,9 @@ struct CudnnAttention : torch::autograd::Function<CudnnAttention> {
                             const at::Tensor& given_v, const AttentionCall& call) {
     const at::Tensor q = by_sample(given_q, call), k = by_sample(given_k, call), v = by_sample(given_v, call);
     const AttentionScope scope(call);
-    const auto found = at::_cudnn_attention_forward(q, k, v, std::nullopt, std::nullopt, std::nullopt, q.size(2),
-                                                    k.size(2), /*compute_log_sumexp=*/true, /*dropout_p=*/0,
-                                                    call.options.causal, /*return_debug_mask=*/false,
-                                                    call.options.scale);
+    const auto found = at::_cudnn_attention_forward(
+        q, k, v, std::nullopt, std::nullopt, std::nullopt, q.size(2), k.size(2), /*compute_log_sumexp=*/true,
+        /*dropout_p=*/0, call.options.causal, /*return_debug_mask=*/false, call.options.scale);
     const at::Tensor& out = std::get<0>(found);
     ctx->save_for_backward({q, k, v, out, std::get<1>(found), std::get<6>(found), std::get<7>(found)});
     keep(ctx, call);
@@ -91,10 +90,10 @@ struct CudnnAttention : torch::autograd::Function<CudnnAttention> {
     const auto saved = ctx->get_saved_variables();
     const auto& call = kept<AttentionCall>(ctx);
     const AttentionScope scope(call);
-    const auto [dq, dk, dv] = at::_cudnn_attention_backward(
-        by_sample(grads[0], call), saved[0], saved[1], saved[2], saved[3], saved[4], saved[5], saved[6], at::Tensor(),
-        at::Tensor(), at::Tensor(), saved[0].size(2), saved[1].size(2), /*dropout_p=*/0, call.options.causal,
-        call.options.scale);
+    const auto [dq, dk, dv] =
+        at::_cudnn_attention_backward(by_sample(grads[0], call), saved[0], saved[1], saved[2], saved[3], saved[4],
+                                      saved[5], saved[6], at::Tensor(), at::Tensor(), at::Tensor(), saved[0].size(2),
+                                      saved[1].size(2), /*dropout_p=*/0, call.options.causal, call.options.scale);
     return {packed_again(dq), packed_again(dk), packed_again(dv), at::Tensor()};
   }
 };

@@ -23,7 +23,9 @@ thread_local AttentionCount* t_count = nullptr;
 
 FusedAttention fused_on(const at::Tensor& x) {
   if (forces_reference()) return {};
-  if (x.is_meta()) return {.flash = true, .efficient = true, .cudnn = DryDevice::has_cudnn()};  // of a GPU: libtorch's operators for it come with every build
+  if (x.is_meta()) {  // of a GPU: libtorch's operators for it come with every build
+    return {.flash = true, .efficient = true, .cudnn = DryDevice::has_cudnn()};
+  }
   const Known& known = fused_of_type.at(static_cast<size_t>(x.device().type()));
   return {known.flash, known.efficient, known.cudnn};
 }
@@ -68,8 +70,8 @@ bool suits_cudnn(const at::Tensor& q, const at::Tensor& k, const Layout& queries
   constexpr int64_t kStep = 128, kWidest = 128;
   const int64_t length = queries.longest();
   return length % kStep == 0 && width <= kWidest && options.window == 0 && !options.dropout.active() &&
-         has_samples_of(length, queries, q) && has_samples_of(length, keys, k) &&
-         k.scalar_type() == q.scalar_type() && !at::globalContext().deterministicAlgorithms();
+         has_samples_of(length, queries, q) && has_samples_of(length, keys, k) && k.scalar_type() == q.scalar_type() &&
+         !at::globalContext().deterministicAlgorithms();
 }
 
 /// Whether variable lengths are not enough.
@@ -95,8 +97,8 @@ OwnAttentionMasks::~OwnAttentionMasks() {
 }
 
 const char* name_of(AttentionKind kind) {
-  constexpr const char* kNames[] = {"reference attention", "cuDNN attention", "flash attention", "memory-efficient attention",
-                                    "memory-efficient attention with padding"};
+  constexpr const char* kNames[] = {"reference attention", "cuDNN attention", "flash attention",
+                                    "memory-efficient attention", "memory-efficient attention with padding"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -18,15 +18,14 @@ constexpr int64_t kRowsOfPart = 64;  // whose part of the weight's gradient a th
 struct KernelRmsNorm : torch::autograd::Function<KernelRmsNorm> {
   /// The norm, and x itself.
   static variable_list forward(AutogradContext* ctx, const at::Tensor& given, const at::Tensor& weight, double eps,
-                               at::ScalarType out_dtype, RmsRounding rounding,
-                               const DeviceKernels* kernels) {
+                               at::ScalarType out_dtype, RmsRounding rounding, const DeviceKernels* kernels) {
     const at::Tensor x = given.contiguous();
     const int64_t width = x.size(-1), rows = x.numel() / width;
     const at::Tensor out = at::empty_like(x, x.options().dtype(out_dtype)),
                      scales = at::empty({rows}, x.options().dtype(at::kFloat));
-    kernels->rms_norm(*element_type(x.scalar_type()), address_of(x), address_as<float>(weight),
-                      static_cast<float>(eps), rounding == RmsRounding::kBeforeWeight, *element_type(out_dtype), rows,
-                      width, address_in(out), static_cast<float*>(address_in(scales)), stream_of(*kernels, x));
+    kernels->rms_norm(*element_type(x.scalar_type()), address_of(x), address_as<float>(weight), static_cast<float>(eps),
+                      rounding == RmsRounding::kBeforeWeight, *element_type(out_dtype), rows, width, address_in(out),
+                      static_cast<float*>(address_in(scales)), stream_of(*kernels, x));
     ctx->save_for_backward({x, weight, scales});
     ctx->set_materialize_grads(false);
     keep(ctx, kernels);

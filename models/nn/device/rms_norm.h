@@ -8,8 +8,8 @@ namespace trainer::nn::device {
 /// The kernels for rms_norm() of `x`; null if there are none for these dtypes, or no rows.
 const DeviceKernels* kernels_of_rms_norm(const at::Tensor& x, at::ScalarType out_dtype);
 
-/// nn::rms_norm_and_input, with an fp32 weight. One kernel each way, and two for the weight's gradient. Backward saves x
-/// and 4 bytes for each row.
+/// nn::rms_norm_and_input, with an fp32 weight. One kernel each way, and two for the weight's gradient. Backward saves
+/// x and 4 bytes for each row.
 RmsNormAndInput rms_norm_and_input(const DeviceKernels& kernels, const at::Tensor& x, const at::Tensor& weight,
                                    double eps, at::ScalarType out_dtype, RmsRounding rounding);
 

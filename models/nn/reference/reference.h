@@ -33,8 +33,8 @@ class ReferenceEverywhere {
   ReferenceEverywhere& operator=(const ReferenceEverywhere&) = delete;
 };
 
-/// During its lifetime, this thread's dry runs stand for a device that has `kernels` (models/nn/kernel_table.h), which are
-/// called with addresses that mean nothing; null: it has none, and runs the reference layers.
+/// During its lifetime, this thread's dry runs stand for a device that has `kernels` (models/nn/kernel_table.h), which
+/// are called with addresses that mean nothing; null: it has none, and runs the reference layers.
 class DryDevice {
  public:
   /// `has_cudnn`: its libtorch runs attention by cuDNN where it suits (models/nn/device/attention_choice.h).
