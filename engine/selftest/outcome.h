@@ -31,6 +31,7 @@ struct Difference {
   std::string worst_gradient;  // its parameter's name
   bool bf16 = false;
   double gradient_tolerance = 1e-6;
+  double rounding = 0;  // bf16: how far one rank's gradients in bf16 are from those in fp32
 
   bool fits() const;
 };

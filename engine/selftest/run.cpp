@@ -23,6 +23,13 @@ class References {
     return outcomes_[key] = train(setting.reference(), random_samples(setting.model), *alone);
   }
 
+  /// How far the gradients are from those in fp32.
+  double rounding_of(const Setting& setting) {
+    Setting in_fp32 = setting;
+    in_fp32.bf16 = false;
+    return difference(of(setting), of(in_fp32), true).gradients;
+  }
+
  private:
   std::map<std::tuple<std::string, bool, bool>, Outcome> outcomes_;
 };
@@ -41,9 +48,9 @@ std::vector<Result> run(const std::vector<Setting>& settings, dist::Comm& world,
       const Outcome found = train(setting, random_samples(setting.model), comm);
       const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
       if (world.rank() == 0) {
-        results.push_back({setting,
-                           difference(found, references.of(setting), setting.bf16, setting.model.gradient_tolerance),
-                           seconds});
+        Difference apart = difference(found, references.of(setting), setting.bf16, setting.model.gradient_tolerance);
+        if (setting.bf16) apart.rounding = references.rounding_of(setting);
+        results.push_back({setting, apart, seconds});
         done(results.back());
       }
     }

@@ -125,6 +125,10 @@ TEST(Difference, IsRelativeAndNamesTheGradient) {
   EXPECT_NEAR(d.gradients, 0.01 / 3, 2e-4);
   EXPECT_FALSE(difference(outcome_of(2.001, 3), outcome_of(2, 3), false).fits());
   EXPECT_TRUE(difference(outcome_of(2.001, 3), outcome_of(2, 3), /*bf16=*/true).fits());
+  Difference half = difference(outcome_of(2, 3.1), outcome_of(2, 3), /*bf16=*/true);
+  EXPECT_FALSE(half.fits());
+  half.rounding = half.gradients / 4;
+  EXPECT_TRUE(half.fits());
 }
 
 TEST(Difference, FailsForAMissingOrNanGradient) {

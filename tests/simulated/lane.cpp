@@ -3,6 +3,7 @@
 #include "tests/simulated/lane.h"
 
 #include <cstdlib>
+#include <mutex>
 
 #include <c10/core/StreamGuard.h>
 #include <fmt/format.h>
@@ -118,10 +119,13 @@ void Lane::run(Job& job) {
   } catch (const std::exception& error) {
     const std::string text = error.what();
     // As NCCL's watchdog and its errors say it.
-    if (text.find("imed out") != std::string::npos)  // thrown in the watchdog's thread
+    if (text.find("imed out") != std::string::npos) {  // thrown in the watchdog's thread
+      static std::mutex end_of_the_process;  // by one lane: a second one's would change its message
+      end_of_the_process.lock();
       throw std::runtime_error(fmt::format("[Rank {}] Watchdog caught collective operation timeout: WorkNCCL({}, {}) ran "
                                            "for {} milliseconds before timing out.",
                                            rank_, name_, job.what, timeout_.count()));
+    }
     const std::string nccl = fmt::format("NCCL error in: ProcessGroupNCCL.cpp, remote process exited or there was a network error, "
                            "NCCL version 2.27.5\nncclRemoteError: A call failed possibly due to a network error or a "
                            "remote process exiting prematurely.\nLast error:\n{} of {}: {}",
