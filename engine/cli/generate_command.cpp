@@ -33,7 +33,7 @@ void check(const config::GenerateRequest& request, bool has_terminal) {
 int run_generate(const Arguments& arguments) {
   CLI::App app(
       "Generate text with a model, an adapter on its base model, or the output folder of a run: the answer to one "
-      "prompt, to each record of a file, or a chat on the terminal. Runs on the CPU.",
+      "prompt, to each record of a file, or a chat on the terminal. Runs on the CPU, or on a GPU with --device cuda.",
       "generate");
   app.footer(
       "Examples:\n  trainer generate runs/t5 --prompt 'Sales rose by 5 %.'\n"
@@ -85,7 +85,11 @@ int run_generate(const Arguments& arguments) {
       ->check(CLI::Range(1, 1000));
   app.add_flag("--json", request.json, "print replies as JSON objects, one a line, for scripts");
   bool cpu = false;
-  app.add_flag(kCpuFlag, cpu, "accepted: this command computes on the CPU");
+  auto* const device = app.add_option("--device", request.device,
+                                      "where to compute: cpu (the default), or cuda, the first visible GPU, in the "
+                                      "model's own 16 bits (docs/gpu.md)")
+                           ->check(CLI::IsMember({"cpu", "cuda"}));
+  app.add_flag(kCpuFlag, cpu, "as --device cpu")->excludes(device);
   if (!parse(app, arguments)) return 0;
   request.has_prompt = prompt->count() > 0;
   std::erase(request.stop, "");

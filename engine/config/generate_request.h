@@ -25,7 +25,8 @@ struct GenerateRequest {
   std::string chat_template;  // as data.chat_template
   int64_t batch_size = 8;
   int64_t num_return_sequences = 1;
-  bool json = false;  // the reply to `prompt` as a JSON object
+  std::string device = "cpu";  // or "cuda"
+  bool json = false;           // the reply to `prompt` as a JSON object
   uint64_t seed = 42;
   std::vector<std::string> stop;
   // Without a value: as the model's generation_config.json says.
@@ -49,6 +50,7 @@ void each_field(GenerateRequest& r, Visitor&& visit) {
   visit("chat_template", r.chat_template);
   visit("batch_size", r.batch_size);
   visit("num_return_sequences", r.num_return_sequences);
+  visit("device", r.device);
   visit("json", r.json);
   visit("seed", r.seed);
   visit("stop", r.stop);

@@ -15,11 +15,11 @@
 
 namespace trainer::generation {
 
-/// A model that is loaded to reply to prompts, in one process on the CPU.
+/// A model that is loaded to reply to prompts, in one process, on the CPU or a GPU.
 class Session {
  public:
-  /// Errors: InputError when a folder is missing or isn't a model's; ConfigError for a model that doesn't generate, or not
-  /// that many replies.
+  /// Errors: InputError when a folder is missing or isn't a model's; ConfigError for a model that doesn't generate, or
+  /// not that many replies; MachineError when there is no GPU to use.
   explicit Session(const config::GenerateRequest& request);
 
   const Prompts& prompts() const { return *prompts_; }

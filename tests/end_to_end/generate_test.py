@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 import unittest
+from unittest import mock
 
 from support import PATIENCE, TRAINER, EndToEnd
 
@@ -46,6 +47,22 @@ class Generate(EndToEnd):
         printed = self.generate(model, "--input", file, *length).out
         self.assertEqual(printed, out.read_text())
         self.assertEqual([], list(self.folder.glob(".*.partial")))
+
+    def test_a_gpu_replies_as_the_cpu(self):
+        """On the simulated accelerator. Its models are in fp32, so that the most likely tokens are the same."""
+        model = self.model()
+        file = self.write("prompts.jsonl", "".join(json.dumps({"prompt": text}) + "\n" for text in ("Sales rose", "The", "x")))
+        words = (model, "--input", file, "--max_new_tokens", "12")
+        library = os.path.join(os.path.dirname(TRAINER), "libtrainer_simulated.so")
+        for flags in ((), ("--num_beams", "3"), ("--temperature", "0.7")):
+            def replies(*more):
+                return [json.loads(line)["generated"] for line in self.generate(*words, *flags, *more).out.splitlines()]
+            on_cpu = replies()
+            with mock.patch.dict(os.environ, {"TRAINER_ACCELERATOR_LIBRARY": library}):
+                self.assertEqual(replies("--device", "cuda"), on_cpu, flags)
+        run = self.generate(model, "--prompt", "x", "--device", "cuda", code=4)
+        self.assertIn("no GPU support", run.err)
+        self.generate(model, "--prompt", "x", "--device", "cuda", "--cpu", code=2)
 
     def test_draws_follow_the_seed(self):
         model = self.model()
