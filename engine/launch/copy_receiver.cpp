@@ -17,6 +17,11 @@ namespace {
 namespace fs = std::filesystem;
 using checkpoint::StoredFile;
 
+/// What arrived isn't what was offered.
+struct OtherBytes : MachineError {
+  using MachineError::MachineError;
+};
+
 /// Files of a checkpoint that its manifest can't list.
 bool is_about_all(const std::string& name) {
   return name == checkpoint::kManifestFile || name == checkpoint::kSumsFile || name == checkpoint::kSignatureFile;
@@ -50,7 +55,9 @@ void CopyReceiver::serve(MachineLine& line) {
     } catch (const std::exception& error) {
       drop();
       if (was_receiving) end_ = error.what();
-      line.send({.op = LinkOp::kCopyEnd, .code = kMachineFailure, .strings = {error.what()}});
+      const bool other_bytes = dynamic_cast<const OtherBytes*>(&error) != nullptr;
+      line.send(
+          {.op = LinkOp::kCopyEnd, .code = other_bytes ? kOtherBytes : kMachineFailure, .strings = {error.what()}});
     }
   }
   if (inbox_.empty()) return;
@@ -155,8 +162,8 @@ CopyReceiver::Answers CopyReceiver::write(const LinkMessage& message) {
   taken_ += std::ssize(bytes);
   if (written_ == file.bytes) {
     if (const std::string found = digest_->text(); found != file.digest)
-      throw MachineError("{}: the bytes that arrived differ from those of the original (checksum {}, not {})",
-                         file.name, found, file.digest);
+      throw OtherBytes("{}: the bytes that arrived differ from those of the original (checksum {}, not {})", file.name,
+                       found, file.digest);
     sink_->finish();
     sink_.reset();
     wanted_.pop_front();

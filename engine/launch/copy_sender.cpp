@@ -28,7 +28,7 @@ void CopySender::take(const LinkMessage& message) {
   if (message.op == LinkOp::kCopyTook) {
     if (phase_ != Phase::kOffered) took_ = message.number;  // otherwise of an earlier copy
   } else if (message.op == LinkOp::kCopyEnd || message.code != 0) {
-    end(message.code == 0 ? "" : why, message.code != 0);
+    end(message.code == 0 ? "" : why, message.code != 0 && message.code != kOtherBytes);
   } else if (message.op == LinkOp::kCopyWant && phase_ == Phase::kOffered) {
     for (auto text = message.strings.rbegin(); text != message.strings.rend(); ++text) {
       std::size_t file = offer_.files.size();

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/files.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/contents.h"
 #include "engine/checkpoint/digest.h"
@@ -151,6 +152,22 @@ TEST_F(Copies, OfWhatIsDamagedHereAreNotPublished) {
   const std::string why = copy("checkpoint-40", to);
   EXPECT_NE(why.find("rank-00001.safetensors: the bytes that arrived differ from those of the original"), why.npos)
       << why;
+  EXPECT_TRUE(fs::is_empty(there_.path()));
+}
+
+TEST_F(Copies, OfAFileThatIsWrittenAgainMeanwhileAreTriedAgain) {
+  save(here_.path(), 40, kFiles);
+  CopyReceiver to = receiver();
+  CopySender from = sender("checkpoint-40");
+  copy(from, to, [&](LinkMessage& message) {
+    if (message.op != LinkOp::kCopyOffer) return;
+    const fs::path manifest = here_.path() / "checkpoint-40" / "manifest.json";
+    std::string text = read_file(manifest);
+    text.replace(text.find("40"), 2, "41");  // of the same size
+    std::ofstream(manifest) << text;
+  });
+  EXPECT_FALSE(from.receiver_failed()) << from.why();
+  EXPECT_NE(from.why(), "");
   EXPECT_TRUE(fs::is_empty(there_.path()));
 }
 
