@@ -27,6 +27,12 @@ struct DeviceFacts {
   int64_t free_bytes = 0, total_bytes = 0;
 };
 
+/// Whether cuDNN's attention is the fastest of libtorch's on NVIDIA GPUs of that compute capability, as libtorch itself
+/// chooses: H100 and B200.
+inline bool prefers_cudnn_attention(int capability_major) {
+  return capability_major == 9 || capability_major == 10;
+}
+
 /// The interface of such a library. libtrainer_cuda.so (engine/dist/cuda) implements it for NVIDIA's GPUs; docs/gpu.md
 /// describes how to implement it for other devices. Errors: std::exception, with the vendor's message.
 class Accelerator {

@@ -114,12 +114,9 @@ std::string precision_warning(const config::Plan& plan) {
   const bool fp16 = precision == config::MixedPrecision::kFp16;
   if (precision == config::MixedPrecision::kNo || config::trains_on_gpus(plan.config)) return "";
   if (fp16 ? __builtin_cpu_supports("avx512fp16") : __builtin_cpu_supports("avx512bf16")) {
-    if (!nn::widens_products(fp16 ? at::kHalf : at::kBFloat16)) return "";
-    return fmt::format(
-        "mixed_precision {0}: this CPU has no AMX, so products in {0} are computed in fp32, and 'no' is faster; {0} "
-        "only "
-        "saves memory.",
-        fp16 ? "fp16" : "bf16");
+    if (fp16 || !nn::widens_products(at::kBFloat16)) return "";
+    return "mixed_precision bf16: this CPU has no AMX, so products in bf16 are computed in fp32, and 'no' is faster; "
+           "bf16 only saves memory.";
   }
   return fmt::format(
       "mixed_precision {0}: this CPU has no {0} instructions (avx512_{0}), so {0} is emulated and slower than 'no'. "

@@ -70,7 +70,7 @@ bool has_cudnn_here(const config::Config& config) {
   if (!config::trains_on_gpus(config)) return false;
   const std::vector<VisibleGpu> gpus = config::gpus_of_ranks(config, gpus_here(), cuda_visible_devices());
   return !gpus.empty() && std::all_of(gpus.begin(), gpus.end(), [](const VisibleGpu& one) {
-    return one.gpu->capability_major == 9 || one.gpu->capability_major == 10;
+    return dist::prefers_cudnn_attention(one.gpu->capability_major);
   });
 }
 

@@ -111,20 +111,18 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
 
 }  // namespace
 
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, at::ScalarType out_dtype,
-                    RmsRounding rounding) {
+RmsNormAndInput rms_norm_and_input(const at::Tensor& x, const at::Tensor& weight, double eps, at::ScalarType out_dtype,
+                                   RmsRounding rounding) {
   const at::Tensor wide = weight.to(at::kFloat);
   if (const DeviceKernels* const kernels = device::kernels_of_rms_norm(x, out_dtype))
-    return device::rms_norm_and_input(*kernels, x, wide, eps, out_dtype, rounding).norm;
-  if (runs_reference(x)) return device::rms_norm(x, wide, eps, out_dtype, rounding);
-  return RmsNormFunction::apply(x, wide, eps, out_dtype, rounding);
+    return device::rms_norm_and_input(*kernels, x, wide, eps, out_dtype, rounding);
+  if (runs_reference(x)) return {device::rms_norm(x, wide, eps, out_dtype, rounding), x};
+  return {RmsNormFunction::apply(x, wide, eps, out_dtype, rounding), x};
 }
 
-RmsNormAndInput rms_norm_and_input(const at::Tensor& x, const at::Tensor& weight, double eps,
-                                   at::ScalarType out_dtype) {
-  if (const DeviceKernels* const kernels = device::kernels_of_rms_norm(x, out_dtype))
-    return device::rms_norm_and_input(*kernels, x, weight.to(at::kFloat), eps, out_dtype, RmsRounding::kOnce);
-  return {rms_norm(x, weight, eps, out_dtype), x};
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, at::ScalarType out_dtype,
+                    RmsRounding rounding) {
+  return rms_norm_and_input(x, weight, eps, out_dtype, rounding).norm;
 }
 
 }  // namespace trainer::nn

@@ -18,6 +18,7 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, a
 struct RmsNormAndInput {
   at::Tensor norm, x;
 };
-RmsNormAndInput rms_norm_and_input(const at::Tensor& x, const at::Tensor& weight, double eps, at::ScalarType out_dtype);
+RmsNormAndInput rms_norm_and_input(const at::Tensor& x, const at::Tensor& weight, double eps, at::ScalarType out_dtype,
+                                   RmsRounding rounding = RmsRounding::kOnce);
 
 }  // namespace trainer::nn

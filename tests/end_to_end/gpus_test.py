@@ -26,17 +26,23 @@ def gpu(minor, card=H100, used=0):
     return f"gpu|{name}|GPU-{0xaaa0 + minor:08x}-1111|00000000:{0x18 + minor:02X}:00.0|{minor}|{capability}|{total}|{used}"
 
 
+def linked_programs():
+    """A folder of the programs' own, beside theirs, for another GPU library."""
+    programs = pathlib.Path(TRAINER).parent
+    folder = pathlib.Path(tempfile.mkdtemp(dir=programs.parent))
+    for name in ("trainer", "trainer-worker", "trainer-prepare"):
+        os.link(programs / name, folder / name)
+    return folder
+
+
 @unittest.skipUnless(FAKE_NVML, "FAKE_NVML_FOLDER does not name the folder of the fake libnvidia-ml.so.1")
 class Gpus(EndToEnd):
     @classmethod
     def setUpClass(cls):
         """A copy of the programs that supports GPUs."""
         super().setUpClass()
-        programs = pathlib.Path(TRAINER).parent
-        cls.programs = pathlib.Path(tempfile.mkdtemp(dir=programs.parent))
+        cls.programs = linked_programs()
         cls.addClassCleanup(shutil.rmtree, cls.programs)
-        for name in ("trainer", "trainer-worker", "trainer-prepare"):
-            os.link(programs / name, cls.programs / name)
         (cls.programs / "libtrainer_cuda.so").touch()
 
     def run_on(self, lines, command, *changes, flags=(), **variables):
@@ -156,12 +162,9 @@ class NvmlThreads(EndToEnd):
 
     def setUp(self):
         super().setUp()
-        programs = pathlib.Path(TRAINER).parent
-        self.programs = pathlib.Path(tempfile.mkdtemp(dir=programs.parent))
+        self.programs = linked_programs()
         self.addCleanup(shutil.rmtree, self.programs)
-        for name in ("trainer", "trainer-worker", "trainer-prepare"):
-            os.link(programs / name, self.programs / name)
-        os.link(programs / "libtrainer_simulated.so", self.programs / "libtrainer_cuda.so")
+        os.link(pathlib.Path(TRAINER).parent / "libtrainer_simulated.so", self.programs / "libtrainer_cuda.so")
         nvml = self.write("nvml.txt", "\n".join([DRIVER, gpu(0)]) + "\n")
         self.environment = {**os.environ, "LD_LIBRARY_PATH": FAKE_NVML, "FAKE_NVML": str(nvml), "FAKE_NVML_THREAD": "1"}
 

@@ -1,7 +1,7 @@
 // A libnvidia-ml.so.1 for machines without GPUs: shows what the file $FAKE_NVML describes, in lines whose fields are
 // separated by '|'. "init|RESULT", "driver|VERSION|CUDA", "gpu|NAME|UUID|BUS ID|MINOR|CAPABILITY|TOTAL|USED",
-// and about the GPU before them "lost|RESULT", "process|PID|BYTES", "mig|UUID|GPU INSTANCE|COMPUTE
-// INSTANCE|TOTAL|USED".
+// and about the GPU before them "lost|RESULT", "process|PID|BYTES",
+// "mig|UUID|GPU INSTANCE|COMPUTE INSTANCE|TOTAL|USED".
 #include <unistd.h>
 
 #include <cstdio>

@@ -64,11 +64,7 @@ class Gpus : public dist::Accelerator {
   // Its kernels are compiled for Ampere and later.
   bool has_flash_attention(int index) const override { return properties_of(index).major >= 8; }
   bool has_efficient_attention(int) const override { return true; }
-  // As libtorch's own choice: on H100 and B200.
-  bool has_cudnn_attention(int index) const override {
-    const int major = properties_of(index).major;
-    return major == 9 || major == 10;
-  }
+  bool has_cudnn_attention(int index) const override { return prefers_cudnn_attention(properties_of(index).major); }
   bool has_fused_norms() const override { return true; }
 
   const nn::DeviceKernels* kernels() const override { return &nn::cuda::kernels_on_libtorchs_streams(); }

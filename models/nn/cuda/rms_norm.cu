@@ -7,7 +7,8 @@
 namespace trainer::nn::cuda {
 namespace {
 
-constexpr int64_t kNarrow = 1024;  // rows of at most so many elements have one warp each, wider ones a block
+constexpr int64_t kNarrow =
+    1024;  // a row of at most this many elements is the work of one warp, a wider one of a block
 
 /// Where a thread works: kPerRow threads share a row.
 template <unsigned kPerRow>
