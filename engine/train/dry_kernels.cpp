@@ -41,14 +41,15 @@ void activate_backward(ElementType type, nn::Activation, const void*, const void
 }
 
 void rms_norm(ElementType x_type, const void*, const float*, float, bool, ElementType out_type, int64_t rows,
-              int64_t width, void*, float*, void*) {
-  report("trainer::rms_norm", rows * width * (size_of(x_type) + size_of(out_type)));
+              int64_t width, void*, void* normalized, float*, void*) {
+  report("trainer::rms_norm", rows * width * (size_of(x_type) + size_of(out_type) * (normalized != nullptr ? 2 : 1)));
 }
 
-void rms_norm_backward(ElementType grad_type, const void*, ElementType x_type, const void*, const void* base,
-                       const float*, const float*, int64_t rows, int64_t width, void*, void*) {
+void rms_norm_backward(ElementType grad_type, const void*, ElementType x_type, const void*, const void* normalized,
+                       const void* base, const float*, const float*, int64_t rows, int64_t width, void*, void*) {
+  const int64_t in = normalized != nullptr ? size_of(grad_type) : size_of(x_type);
   report("trainer::rms_norm_backward",
-         rows * width * (size_of(grad_type) + size_of(x_type) * (base != nullptr ? 3 : 2)));
+         rows * width * (size_of(grad_type) + in + size_of(x_type) * (base != nullptr ? 2 : 1)));
 }
 
 void rms_norm_weight_gradient(ElementType grad_type, const void*, ElementType x_type, const void*, const float*,

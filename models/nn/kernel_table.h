@@ -55,14 +55,17 @@ struct DeviceKernels {
                             void* stream);
 
   /// out = x / sqrt(mean(x^2) + eps) * weight for each row; scales [rows]: 1 / sqrt(...). `twice`: rounded to the type
-  /// of `out` before the weight too. One of the types is fp32, or both are the same.
+  /// of `out` before the weight too. One of the types is fp32, or both are the same. `normalized`: the same without the
+  /// weight, of the type of `out`; may be null.
   void (*rms_norm)(ElementType x_type, const void* x, const float* weight, float eps, bool twice, ElementType out_type,
-                   int64_t rows, int64_t width, void* out, float* scales, void* stream);
-  /// The gradient of x, of its type, plus `base`, which may be null.
+                   int64_t rows, int64_t width, void* out, void* normalized, float* scales, void* stream);
+  /// The gradient of x, of its type, plus `base`, which may be null. One of `x` and `normalized` is null; the latter
+  /// has the type of `grad`.
   void (*rms_norm_backward)(ElementType grad_type, const void* grad, ElementType x_type, const void* x,
-                            const void* base, const float* weight, const float* scales, int64_t rows, int64_t width,
-                            void* out, void* stream);
+                            const void* normalized, const void* base, const float* weight, const float* scales,
+                            int64_t rows, int64_t width, void* out, void* stream);
   /// The gradient of the weight, as the sums over each `per_part` rows: parts [rows / per_part, rounded up; width].
+  /// With null `scales`, x is normalized.
   void (*rms_norm_weight_gradient)(ElementType grad_type, const void* grad, ElementType x_type, const void* x,
                                    const float* scales, int64_t rows, int64_t width, int64_t per_part, float* parts,
                                    void* stream);

@@ -1,10 +1,14 @@
 // What the host asks of a device in an update: copies and waits, and the launches of a layer.
 #include <gtest/gtest.h>
 
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randn.h>
+
 #include "engine/dist/device_comm.h"
 #include "models/nn/device/attention_choice.h"
 #include "models/nn/device/device_kernels.h"
 #include "models/nn/device/norms.h"
+#include "models/nn/rms_norm.h"
 #include "tests/parallel/device_setting.h"
 #include "tests/parallel/processes.h"
 #include "tests/simulated/device.h"
@@ -194,6 +198,34 @@ TEST(DeviceLaunches, OfAReferenceLayerAreMore) {
                     now.backward);
         EXPECT_LT(now.forward + now.backward, plain.forward + plain.backward) << s.name();
       }
+}
+
+constexpr int64_t kNormRows = 128, kNormWidth = 256;
+
+/// What is held on the device after a norm of fp32 rows, which nothing else holds.
+int64_t held_after_norm(at::ScalarType out_dtype, bool trains) {
+  return in_processes<int64_t>(1, /*share_memory=*/false,
+                               [&](dist::Comm&, const std::string&) {
+                                 nn::use_device_kernels(simulated::kType, &simulated::kernels());
+                                 const at::Tensor rows = at::randn({kNormRows, kNormWidth}).to(device());
+                                 const at::Tensor weight = at::ones({kNormWidth}).to(device());
+                                 rows.requires_grad_(trains);
+                                 const int64_t before = simulated::held_bytes(0);
+                                 at::Tensor norm;
+                                 {
+                                   const at::Tensor x = rows * 2.0;
+                                   norm = nn::rms_norm(x, weight, 1e-6, out_dtype);
+                                 }
+                                 return simulated::held_bytes(0) - before;
+                               })
+      .front();
+}
+
+TEST(DeviceNorms, SaveTheNarrowerRows) {
+  constexpr int64_t kElements = kNormRows * kNormWidth, kScales = kNormRows * 4;
+  EXPECT_EQ(held_after_norm(at::kFloat, true), 4 * kElements + 4 * kElements + kScales);     // the norm, x, scales
+  EXPECT_EQ(held_after_norm(at::kBFloat16, true), 2 * kElements + 2 * kElements + kScales);  // normalized x
+  EXPECT_EQ(held_after_norm(at::kBFloat16, false), 2 * kElements);
 }
 
 }  // namespace

@@ -103,26 +103,30 @@ void activate_backward(ElementType type, nn::Activation activation, const void* 
 }
 
 void rms_norm(ElementType x_type, const void* x, const float* weight, float eps, bool twice, ElementType out_type,
-              int64_t rows, int64_t width, void* out, float* scales, void* stream) {
+              int64_t rows, int64_t width, void* out, void* normalized, float* scales, void* stream) {
   Launch launch;
   const void* const from = launch.reads(x, rows * width, x_type);
   const float* const w = launch.reads(weight, width);
-  void* const to = launch.writes(out, rows * width, out_type);
+  void *const to = launch.writes(out, rows * width, out_type), *const plain =
+                                                                   launch.writes(normalized, rows * width, out_type);
   float* const s = launch.writes(scales, rows);
   launch.run("rms_norm",
-             [=] { emulated().rms_norm(x_type, from, w, eps, twice, out_type, rows, width, to, s, stream); });
+             [=] { emulated().rms_norm(x_type, from, w, eps, twice, out_type, rows, width, to, plain, s, stream); });
 }
 
-void rms_norm_backward(ElementType grad_type, const void* grad, ElementType x_type, const void* x, const void* base,
-                       const float* weight, const float* scales, int64_t rows, int64_t width, void* out, void* stream) {
+void rms_norm_backward(ElementType grad_type, const void* grad, ElementType x_type, const void* x,
+                       const void* normalized, const void* base, const float* weight, const float* scales, int64_t rows,
+                       int64_t width, void* out, void* stream) {
   Launch launch;
   const int64_t all = rows * width;
   const void *const g = launch.reads(grad, all, grad_type), *const from = launch.reads(x, all, x_type),
+                    *const plain = launch.reads(normalized, all, grad_type),
                     *const added = launch.reads(base, all, x_type);
   const float *const w = launch.reads(weight, width), *const s = launch.reads(scales, rows);
   void* const to = launch.writes(out, all, x_type);
-  launch.run("rms_norm_backward",
-             [=] { emulated().rms_norm_backward(grad_type, g, x_type, from, added, w, s, rows, width, to, stream); });
+  launch.run("rms_norm_backward", [=] {
+    emulated().rms_norm_backward(grad_type, g, x_type, from, plain, added, w, s, rows, width, to, stream);
+  });
 }
 
 void rms_norm_weight_gradient(ElementType grad_type, const void* grad, ElementType x_type, const void* x,

@@ -301,10 +301,16 @@ TEST(JsonTokenizer, RefusesANormalizerThatGrowsWithoutEnd) {
   json root = read_golden("gpt2");
   const json replace = {{"type", "Replace"}, {"pattern", {{"Regex", "."}}}, {"content", std::string(20, 'x')}};
   const json prepend = {{"type", "Prepend"}, {"prepend", std::string(2 << 20, 'x')}};
-  for (const std::vector<json>& chain : {std::vector<json>(7, replace), std::vector<json>{prepend}}) {
+  const json ligatures = {{"type", "Replace"}, {"pattern", {{"Regex", "."}}}, {"content", "\ufdfa"}};
+  const json decompose = {{"type", "NFKD"}};
+  const json keep = {{"type", "Replace"}, {"pattern", {{"String", "l"}}}, {"content", "l"}};
+  for (const std::vector<json>& chain :
+       {std::vector<json>(7, replace), std::vector<json>{prepend},
+        std::vector<json>{ligatures, decompose, ligatures, decompose, ligatures, decompose, ligatures, decompose},
+        std::vector<json>(20'000, keep)}) {
     root["normalizer"] = {{"type", "Sequence"}, {"normalizers", chain}};
     try {
-      make(root)->encode("hello");
+      make(root)->encode(std::string(1000, 'l'));
       FAIL() << "it was encoded: " << chain.front().dump().substr(0, 80);
     } catch (const InputError& error) {
       EXPECT_NE(std::string(error.what()).find("makes more than"), std::string::npos) << error.what();

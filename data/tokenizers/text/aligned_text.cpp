@@ -9,9 +9,17 @@ namespace trainer::data {
 namespace {
 
 constexpr size_t kFree = 1 << 20;  // bytes that a text may always become
-constexpr size_t kMostTimes = 32;  // how many times longer it may become in a step
+constexpr size_t kMostTimes = 32;  // how many times longer than the original it may become
 constexpr size_t kMostBytes = 128 << 20;
 constexpr size_t kSlack = 4;  // put() asks for the longest character
+// Bytes that all changes together may write, a few seconds' worth, and how many for each of the original.
+constexpr size_t kFreeWork = 16 << 20;
+constexpr size_t kMostWork = 1024;
+
+/// The most that `old`, of `original` bytes before any change, may become.
+size_t largest(size_t old, size_t original) {
+  return std::max(old + kSlack, std::min(kMostBytes, kFree + kMostTimes * original));
+}
 
 }  // namespace
 
@@ -24,13 +32,14 @@ Origin AlignedText::origin(size_t at) const {
 
 Rewrite::Rewrite(const AlignedText& old)
     : old_(old),
-      most_(std::max(old.view().size() + kSlack, std::min(kMostBytes, kFree + kMostTimes * old.view().size()))) {
+      most_(std::min(largest(old.view().size(), old.original_size_),
+                     kFreeWork + kMostWork * old.original_size_ - old.written_)) {
   text_.reserve(old.view().size() + old.view().size() / 8);
 }
 
-void Rewrite::refuse_growth() const {
-  throw InputError("its normalizer or pre-tokenizer makes more than {} bytes of a text of {}, which is too much.",
-                   most_, old_.view().size());
+void Rewrite::refuse() const {
+  throw InputError("its normalizer or pre-tokenizer makes more than {} bytes of a text of {}{}, which is too much.",
+                   old_.written_ + most_, old_.original_size_, old_.written_ > 0 ? ", in several steps" : "");
 }
 
 void Rewrite::put(char32_t code, int change) {
@@ -81,6 +90,8 @@ void Rewrite::insert_for(std::string_view content, size_t at) {
 void Rewrite::finish(AlignedText& into) {
   grow(0);
   bool aligned = old_.aligned();
+  into.original_size_ = old_.original_size_;
+  into.written_ = old_.written_ + text_.size();
   into.text_ = std::move(text_);
   into.origins_ = std::move(origins_);
   into.source_ = {};

@@ -22,7 +22,7 @@ class AlignedText {
   AlignedText() = default;
   /// `source` begins at byte `start` of the original text. Changes preserve origins only if `aligned`.
   AlignedText(std::string_view source, uint32_t start, bool aligned)
-      : source_(source), start_(start), aligned_(aligned) {}
+      : source_(source), start_(start), aligned_(aligned), original_size_(source.size()) {}
 
   std::string_view view() const { return changed_ ? std::string_view(text_) : source_; }
   bool aligned() const { return aligned_; }
@@ -41,11 +41,13 @@ class AlignedText {
   bool aligned_ = false, changed_ = false;
   std::string text_;
   std::vector<Origin> origins_;  // of each byte, if changed and aligned
+  size_t original_size_ = 0;     // bytes before the first change
+  size_t written_ = 0;           // bytes that all changes have written
 };
 
 /// Writes the new content of an AlignedText from front to end. A tokenizer.json can make a text grow without end (a
-/// chain of replacements); ordinary ones make it three times longer, and 18 times if it consists of ligatures. Errors:
-/// InputError when it grows by more than that.
+/// chain of replacements), or change it thousands of times; ordinary ones make it three times longer, and 18 times if
+/// it consists of ligatures, in a few steps. Errors: InputError when all changes together go far beyond that.
 class Rewrite {
  public:
   explicit Rewrite(const AlignedText& old);
@@ -75,9 +77,9 @@ class Rewrite {
  private:
   /// Before `size` more bytes.
   void grow(size_t size) {
-    if (text_.size() + size > most_) refuse_growth();
+    if (text_.size() + size > most_) refuse();
   }
-  [[noreturn]] void refuse_growth() const;
+  [[noreturn]] void refuse() const;
 
   const AlignedText& old_;
   const size_t most_;  // bytes of the new text

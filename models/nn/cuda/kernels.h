@@ -21,9 +21,10 @@ void cross_entropy_gradient(ElementType type, const void* logits, const int64_t*
                             const float* grad, float own, float everywhere, int64_t begin, int64_t rows, int64_t width,
                             void* out, void* stream);
 void rms_norm(ElementType x_type, const void* x, const float* weight, float eps, bool twice, ElementType out_type,
-              int64_t rows, int64_t width, void* out, float* scales, void* stream);
-void rms_norm_backward(ElementType grad_type, const void* grad, ElementType x_type, const void* x, const void* base,
-                       const float* weight, const float* scales, int64_t rows, int64_t width, void* out, void* stream);
+              int64_t rows, int64_t width, void* out, void* normalized, float* scales, void* stream);
+void rms_norm_backward(ElementType grad_type, const void* grad, ElementType x_type, const void* x,
+                       const void* normalized, const void* base, const float* weight, const float* scales, int64_t rows,
+                       int64_t width, void* out, void* stream);
 void rms_norm_weight_gradient(ElementType grad_type, const void* grad, ElementType x_type, const void* x,
                               const float* scales, int64_t rows, int64_t width, int64_t per_part, float* parts,
                               void* stream);

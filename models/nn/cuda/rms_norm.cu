@@ -41,8 +41,9 @@ __device__ inline float rounded(float x) {
 
 /// The second time that a row is read, it is in a cache. A thread has N neighboring elements.
 template <class T, class Out, int N, unsigned kPerRow>
-__global__ void __launch_bounds__(kThreads) norm_rows(const T* x, const float* weight, float eps, bool twice,
-                                                      int64_t rows, int64_t width, Out* out, float* scales) {
+__global__ void __launch_bounds__(kThreads)
+    norm_rows(const T* x, const float* weight, float eps, bool twice, int64_t rows, int64_t width, Out* out,
+              Out* normalized, float* scales) {
   const Place<kPerRow> at;
   if (at.row >= rows) return;
   const T* const from = x + at.row * width;
@@ -56,19 +57,18 @@ __global__ void __launch_bounds__(kThreads) norm_rows(const T* x, const float* w
   for (int64_t i = at.thread * N; i < width; i += kPerRow * N) {
     Floats<N> part = load<N>(from + i);
     const Floats<N> w = load<N>(weight + i);
-    for (int j = 0; j < N; ++j) {
-      const float plain = part.x[j] * scale;
-      part.x[j] = (twice ? rounded<Out>(plain) : plain) * w.x[j];
-    }
+    for (int j = 0; j < N; ++j) part.x[j] *= scale;
+    if (normalized != nullptr) store<N>(normalized + at.row * width + i, part);
+    for (int j = 0; j < N; ++j) part.x[j] = (twice ? rounded<Out>(part.x[j]) : part.x[j]) * w.x[j];
     store<N>(out + at.row * width + i, part);
   }
 }
 
-/// dx = base + s (w g - x s^2 mean(w g x)).
-template <class T, class Grad, int N, unsigned kPerRow>
+/// dx = base + s (w g - n mean(w g n)), where n, the normalized row, is x times s, or x itself if it `is_normalized`.
+template <class T, class In, class Grad, int N, unsigned kPerRow>
 __global__ void __launch_bounds__(kThreads)
-    norm_slope_rows(const Grad* grad, const T* x, const T* base, const float* weight, const float* scales, int64_t rows,
-                    int64_t width, T* out) {
+    norm_slope_rows(const Grad* grad, const In* x, bool is_normalized, const T* base, const float* weight,
+                    const float* scales, int64_t rows, int64_t width, T* out) {
   const Place<kPerRow> at;
   if (at.row >= rows) return;
   const int64_t begin = at.row * width;
@@ -77,7 +77,8 @@ __global__ void __launch_bounds__(kThreads)
     const Floats<N> g = load<N>(grad + begin + i), w = load<N>(weight + i), part = load<N>(x + begin + i);
     for (int j = 0; j < N; ++j) dot += g.x[j] * w.x[j] * part.x[j];
   }
-  const float s = scales[at.row], pull = summed_over_row<kPerRow>(dot) * s * s / static_cast<float>(width);
+  const float s = scales[at.row], to_normalized = is_normalized ? 1 : s;
+  const float pull = summed_over_row<kPerRow>(dot) * to_normalized * to_normalized / static_cast<float>(width);
   for (int64_t i = at.thread * N; i < width; i += kPerRow * N) {
     const Floats<N> g = load<N>(grad + begin + i), w = load<N>(weight + i);
     Floats<N> part = load<N>(x + begin + i);
@@ -99,7 +100,8 @@ __global__ void __launch_bounds__(kThreads) sum_columns(const Grad* grad, const 
   const int64_t begin = part * per_part, end = begin + per_part < rows ? begin + per_part : rows;
   float sum = 0;
   for (int64_t row = begin; row < end; ++row)
-    sum += to_float(grad[row * width + column]) * to_float(x[row * width + column]) * scales[row];
+    sum += to_float(grad[row * width + column]) * to_float(x[row * width + column]) *
+           (scales != nullptr ? scales[row] : 1);
   parts[part * width + column] = sum;
 }
 
@@ -138,35 +140,41 @@ void with_counts(bool several, int64_t width, const F& f) {
 }  // namespace
 
 void rms_norm(ElementType x_type, const void* x, const float* weight, float eps, bool twice, ElementType out_type,
-              int64_t rows, int64_t width, void* out, float* scales, void* stream) {
+              int64_t rows, int64_t width, void* out, void* normalized, float* scales, void* stream) {
   if (rows == 0 || width == 0) return;
   with_types(x_type, out_type, [&](auto from, auto to) {
     using T = typename decltype(from)::type;
     using Out = typename decltype(to)::type;
     const auto* const in = static_cast<const T*>(x);
-    auto* const there = static_cast<Out*>(out);
-    const bool several = width % kSeveral == 0 && least_run(in, weight, there) == kSeveral;
+    auto *const there = static_cast<Out*>(out), *const plain = static_cast<Out*>(normalized);
+    const bool several = width % kSeveral == 0 && least_run(in, weight, there, plain) == kSeveral;
     with_counts(several, width, [&](auto n, auto per_row) {
       launch(&norm_rows<T, Out, n.value, per_row.value>, blocks_of<per_row.value>(rows), kThreads, stream, in, weight,
-             eps, twice, rows, width, there, scales);
+             eps, twice, rows, width, there, plain, scales);
     });
   });
 }
 
-void rms_norm_backward(ElementType grad_type, const void* grad, ElementType x_type, const void* x, const void* base,
-                       const float* weight, const float* scales, int64_t rows, int64_t width, void* out, void* stream) {
+void rms_norm_backward(ElementType grad_type, const void* grad, ElementType x_type, const void* x,
+                       const void* normalized, const void* base, const float* weight, const float* scales, int64_t rows,
+                       int64_t width, void* out, void* stream) {
   if (rows == 0 || width == 0) return;
-  with_types(x_type, grad_type, [&](auto from, auto of_grad) {
-    using T = typename decltype(from)::type;
+  with_types(x_type, grad_type, [&](auto of_x, auto of_grad) {
+    using T = typename decltype(of_x)::type;
     using Grad = typename decltype(of_grad)::type;
     const auto* const g = static_cast<const Grad*>(grad);
-    const auto *const in = static_cast<const T*>(x), *const added = static_cast<const T*>(base);
+    const auto* const added = static_cast<const T*>(base);
     auto* const there = static_cast<T*>(out);
-    const bool several = width % kSeveral == 0 && least_run(g, in, added, weight, there) == kSeveral;
-    with_counts(several, width, [&](auto n, auto per_row) {
-      launch(&norm_slope_rows<T, Grad, n.value, per_row.value>, blocks_of<per_row.value>(rows), kThreads, stream, g, in,
-             added, weight, scales, rows, width, there);
-    });
+    const auto run = [&](const auto* in) {
+      using In = std::remove_cv_t<std::remove_pointer_t<decltype(in)>>;
+      const bool several = width % kSeveral == 0 && least_run(g, in, added, weight, there) == kSeveral;
+      with_counts(several, width, [&](auto n, auto per_row) {
+        launch(&norm_slope_rows<T, In, Grad, n.value, per_row.value>, blocks_of<per_row.value>(rows), kThreads, stream,
+               g, in, normalized != nullptr, added, weight, scales, rows, width, there);
+      });
+    };
+    if (normalized != nullptr) return run(static_cast<const Grad*>(normalized));
+    run(static_cast<const T*>(x));
   });
 }
 
