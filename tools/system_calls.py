@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the system calls of a short run fail, one in each run, and prints a table of what became of it.
 
-system_calls.py BUILD_FOLDER [--ranks N] [--machines N] [--points N] [--only TEXT] [--jobs N]
+system_calls.py BUILD_FOLDER [--ranks N] [--machines N] [--resumed] [--points N] [--only TEXT] [--jobs N]
 
 Without --points, every call fails with each of its errors, which takes hours; with it, at most that many calls of each
 function in each process. How a run is judged: tests/end_to_end/failing_calls.py.
@@ -23,6 +23,7 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--ranks", type=int, default=1, choices=(1, 2))
     parser.add_argument("--machines", type=int, default=1, choices=(1, 2), help="launchers that meet on 127.0.0.1")
+    parser.add_argument("--resumed", action="store_true", help="runs that continue from a checkpoint")
     parser.add_argument("--points", type=int, default=0)
     parser.add_argument("--only", default="", help="only faults whose text, such as 'trainer fork #1 EAGAIN', has this")
     parser.add_argument("--jobs", type=int, default=2)
@@ -40,7 +41,7 @@ def main():
         subprocess.run([os.environ["TRAINER_BIN"], "tokenize", "train", "--input", ROOT / "data/examples/reports.txt",
                         "--format", "delimited", "--output", tokenizer, "--vocab_size", "280"], check=True,
                        capture_output=True)
-        runs = failing_calls.Runs(folder, tokenizer, arguments.ranks, arguments.machines)
+        runs = failing_calls.Runs(folder, tokenizer, arguments.ranks, arguments.machines, arguments.resumed)
         faults = [fault for fault in failing_calls.faults(runs.counts, arguments.points) if arguments.only in str(fault)]
         print(f"{sum(runs.counts.values())} calls, {len(faults)} faults", flush=True)
         outcomes = []
@@ -48,7 +49,8 @@ def main():
             for fault, outcome in zip(faults, pool.map(runs.fail, faults)):
                 outcomes.append((fault, outcome))
                 if outcome.problems:
-                    print(f"{fault}: {'; '.join(outcome.problems)}\n{outcome.text[-1000:]}", flush=True)
+                    print(f"{fault} ({outcome.caller}: {outcome.subject}): {'; '.join(outcome.problems)}\n"
+                          f"{outcome.text[-1000:]}", flush=True)
     print("| function | process | calls failed | outcomes |\n|---|---|---|---|")
     print("\n".join(failing_calls.table(outcomes)))
     return 1 if any(outcome.problems for _, outcome in outcomes) else 0

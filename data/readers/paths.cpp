@@ -135,6 +135,7 @@ std::vector<std::string> files_of(const std::string& path, DataFormat format) {
   std::error_code error;
   if (fs::is_directory(path, error)) return files_of_folder(path, format);
   if (fs::exists(path, error)) return {path};
+  if (error) throw InputError("{}: {}", path, error.message());  // such as no permission
   if (path.find_first_of("*?[") != std::string::npos) return files_of_glob(path);
   fail_missing(path);
 }

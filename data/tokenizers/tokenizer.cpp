@@ -49,6 +49,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const config::TokenizerConfig& config,
   if (path.empty()) throw ConfigError("tokenizer.path: required when `model.path` is not set.");
   std::error_code error;
   if (fs::is_regular_file(path, error)) return open_file(path);
+  if (!fs::exists(path, error) && error) throw InputError("{}: {}", path.string(), error.message());
   if (!fs::is_directory(path, error)) {
     throw InputError("{}: no such folder; `tokenizer.path` or `model.path` must be a folder with a tokenizer.\n  {}",
                      path.string(), config::hub_hint(path.string()));

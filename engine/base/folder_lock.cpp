@@ -162,7 +162,7 @@ bool FolderLock::folder_is_used() const {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
     if (entry.path().filename() != kName) return true;
   }
-  return false;
+  return static_cast<bool>(error);  // not known: then nothing is removed
 }
 
 void FolderLock::add_line(const std::string& line) {

@@ -30,6 +30,19 @@ std::optional<int64_t> step_of(const std::string& name) {
   return error == std::errc() && stop == end ? std::optional(step) : std::nullopt;
 }
 
+/// The files and folders in `output_dir`; none if it doesn't exist. A file server that doesn't answer must not pass for
+/// an empty folder, or a run would start from scratch. Errors: MachineError.
+std::vector<fs::path> entries_of(const fs::path& output_dir) {
+  std::vector<fs::path> entries;
+  try {
+    for (const auto& entry : fs::directory_iterator(output_dir)) entries.push_back(entry.path());
+  } catch (const fs::filesystem_error& error) {
+    if (error.code() == std::errc::no_such_file_or_directory || error.code() == std::errc::not_a_directory) return {};
+    throw machine_error("read", output_dir, error.code().value());
+  }
+  return entries;
+}
+
 /// The metric recorded in a checkpoint; nothing if there is none or the checkpoint can't be read.
 std::optional<double> measured(const Found& checkpoint, const std::string& metric) {
   try {
@@ -66,7 +79,10 @@ std::vector<Found> find_replaced(const fs::path& output_dir) {
 }  // namespace
 
 bool is_checkpoint(const fs::path& folder) {
-  return fs::exists(folder / kManifestFile);
+  std::error_code error;
+  const bool exists = fs::exists(folder / kManifestFile, error);
+  if (error && error != std::errc::not_a_directory) throw machine_error("read", folder, error.value());
+  return exists;
 }
 
 fs::path checkpoint_path(const fs::path& output_dir, int64_t step) {
@@ -83,10 +99,9 @@ fs::path partial_path(const fs::path& output_dir, int64_t step, const std::strin
 
 std::vector<Found> find_checkpoints(const fs::path& output_dir) {
   std::vector<Found> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(output_dir, error))
-    if (const auto step = step_of(entry.path().filename().string()); step && is_checkpoint(entry.path()))
-      found.push_back({*step, entry.path()});
+  for (const fs::path& entry : entries_of(output_dir))
+    if (const auto step = step_of(entry.filename().string()); step && is_checkpoint(entry))
+      found.push_back({*step, entry});
   sort_by_step(found);
   return found;
 }
@@ -114,10 +129,8 @@ std::optional<Found> newest_checkpoint(const fs::path& output_dir) {
 }
 
 std::vector<fs::path> find_unfinished(const fs::path& output_dir) {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(output_dir, error))
-    if (entry.path().filename().string().starts_with(kPartialPrefix)) found.push_back(entry.path());
+  std::vector<fs::path> found = entries_of(output_dir);
+  std::erase_if(found, [](const fs::path& one) { return !one.filename().string().starts_with(kPartialPrefix); });
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -167,12 +180,10 @@ void recover_replaced(const fs::path& output_dir) {
 
 void remove_partial(const fs::path& output_dir) {
   recover_replaced(output_dir);
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(output_dir, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(kPartialPrefix)) ops::remove_tree(entry.path());
-    if (name.starts_with(".") && name.ends_with(".tmp"))
-      ops::remove_file(entry.path());  // of publish_file, link_latest
+  for (const fs::path& entry : entries_of(output_dir)) {
+    const std::string name = entry.filename().string();
+    if (name.starts_with(kPartialPrefix)) ops::remove_tree(entry);
+    if (name.starts_with(".") && name.ends_with(".tmp")) ops::remove_file(entry);  // of publish_file, link_latest
   }
 }
 

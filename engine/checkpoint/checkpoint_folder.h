@@ -9,6 +9,8 @@
 
 namespace trainer::checkpoint {
 
+// Errors of what looks for checkpoints: MachineError when a folder exists, but can't be read.
+
 /// Written last: a folder that has it is a checkpoint.
 inline constexpr const char* kManifestFile = "manifest.json";
 bool is_checkpoint(const std::filesystem::path& folder);

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 fs::path config_of(const std::string& model) {
   std::error_code ignored;
   if (fs::is_regular_file(model, ignored)) return model;
-  const std::string folder = fs::is_directory(model, ignored) ? model : config::hub_folder(model);
+  const std::string folder = fs::is_directory(model) ? model : config::hub_folder(model);
   if (folder.empty())
     throw InputError(
         "{}: does not exist\n  It must be a folder with a config.json, such a file, or a name on the Hub.\n  {}", model,

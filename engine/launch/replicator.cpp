@@ -105,8 +105,13 @@ void Replicator::give_up(Keeper& keeper, const std::string& why) {
 void Replicator::look() {
   next_look_ = Clock::now() + kListEvery;
   const std::string newest = newest_whole();
+  std::vector<checkpoint::Found> all;
+  try {
+    all = checkpoint::find_checkpoints(folder_);
+  } catch (const MachineError&) {
+    return;  // the next look may be better
+  }
   saved_.clear();
-  const auto all = checkpoint::find_checkpoints(folder_);
   for (auto found = all.rbegin(); found != all.rend(); ++found) {
     const std::string name = found->folder.filename().string();
     try {

@@ -31,6 +31,15 @@
 namespace trainer::launch {
 namespace {
 
+/// 0 if the folder can't be read: whatever happens to it, the run has ended as it has.
+int64_t newest_epoch(const std::string& output_dir) {
+  try {
+    return checkpoint::newest_epoch(output_dir);
+  } catch (const MachineError&) {
+    return 0;
+  }
+}
+
 /// Reports the outcome; the leader also to files and servers. `leads`: null on a follower.
 void report(const Outcome& outcome, const config::Config& config, Leadership* leads, const RunStatus& status,
             Output output) {
@@ -42,7 +51,7 @@ void report(const Outcome& outcome, const config::Config& config, Leadership* le
                   .temporary = output == Output::kTemporary,
                   .elsewhere = leads == nullptr && (newest.empty() || !status.sees_checkpoints),
                   .replicated = status.replicated,
-                  .leader_epoch = checkpoint::newest_epoch(config.output_dir)};
+                  .leader_epoch = newest_epoch(config.output_dir)};
   if (leads != nullptr && !kept.wrote_nothing) leads->leave_files(outcome, kept);
   if (leads != nullptr) leads->end_tracking(outcome.code);
   if (outcome.code != kDone) say("{}", closing_block(outcome, kept, config.output_dir));

@@ -13,8 +13,7 @@ namespace fs = std::filesystem;
 
 Votes::Votes(fs::path output_dir) : output_dir_(std::move(output_dir)) {
   constexpr int64_t kMostBytes = int64_t{16} << 20;
-  std::error_code ignored;
-  if (!fs::exists(file(), ignored)) return;
+  if (!fs::exists(file())) return;  // it throws where that can't be known: a machine mustn't vote twice
   try {
     record_ = vote_record_from(read_file(file(), kMostBytes));
   } catch (const PeerError&) {

@@ -81,8 +81,9 @@ void RunSaver::attempt(const std::function<void()>& part, bool begins) {
     run(part, begins);
   } catch (const MachineError& error) {  // thrown on all ranks alike
     if (plan_.config.checkpoint.on_error == "stop") throw;
-    last_saved_ = -1;
-    if (model_.comm().rank() == 0) log::warning("no checkpoint was saved; the run continues: {}", error.what());
+    const auto folder = checkpoint::checkpoint_path(plan_.config.output_dir, std::exchange(last_saved_, -1));
+    if (model_.comm().rank() == 0)
+      log::warning("{} was not saved; the run continues: {}", folder.filename().string(), error.what());
   }
 }
 

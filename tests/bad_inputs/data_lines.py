@@ -50,6 +50,12 @@ def glob(line, what, prepare, *says, pattern="samples/*.jsonl", code=INPUT, **mo
     return Case(line, what, make, code, says, **more)
 
 
+def in_a_circle(place, changes):
+    """`circle`: a link to itself, as what stands for anything that is there but can't be read."""
+    (place.folder / "circle").symlink_to("circle")
+    return ["launch", "--config_file", job(place, str(place.write("samples.jsonl", GOOD)), changes)]
+
+
 def bomb():
     """One record of 1 GB, compressed to 1 MB."""
     pieces = [b'{"sentence": "', *[b"x" * (1 << 20)] * 1000, b'", "label": "b"}\n']
@@ -122,6 +128,10 @@ def twice(folder):
 
 
 LINES = [
+    Case(102, "a data file that can't be looked at", lambda place: in_a_circle(place, {"data": {"train": {"path": str(
+        place.folder / "circle")}}}), INPUT, ("circle", "Too many levels of symbolic links")),
+    Case(102, "a tokenizer that can't be looked at", lambda place: in_a_circle(place, {"tokenizer": {"path": str(
+        place.folder / "circle")}}), INPUT, ("circle", "Too many levels of symbolic links")),
     data(102, "an empty file", "samples.jsonl", ""),
     data(102, "an empty table", "samples.csv", ""),
     data(103, "only blank lines", "samples.jsonl", "\n \n\t\n"),

@@ -321,7 +321,8 @@ TEST_F(Damaged, RefusesATruncatedManifest) {
 TEST_F(Damaged, RefusesADeeplyNestedManifest) {
   const std::string manifest = read_file((checkpoint_ / "manifest.json").string());
   const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
-  write("manifest.json", checkpoint::sealed("{\"conditions\": " + deep + ", " + manifest.substr(manifest.find('{') + 1)));
+  write("manifest.json",
+        checkpoint::sealed("{\"conditions\": " + deep + ", " + manifest.substr(manifest.find('{') + 1)));
   EXPECT_NE(problem(plan_).find("not the manifest of a checkpoint"), std::string::npos) << problem(plan_);
 }
 
@@ -437,6 +438,19 @@ TEST(Checkpoint, SavedDuringTrainingHoldsTheStateAtItsBeginning) {
   });
   EXPECT_EQ(checkpoint::find_checkpoints(folder.path()).size(), 3U);
   EXPECT_EQ(fs::read_symlink(folder.path() / "latest"), "checkpoint-3");
+}
+
+TEST(CheckpointFolder, AFolderThatCantBeReadIsNotAnEmptyOne) {
+  const TemporaryFolder folder;
+  const fs::path loop = folder.path() / "loop";
+  fs::create_symlink(loop, loop);
+  EXPECT_TRUE(checkpoint::find_checkpoints(folder.path() / "missing").empty());
+  EXPECT_THROW(checkpoint::find_checkpoints(loop), MachineError);
+  EXPECT_THROW(checkpoint::find_unfinished(loop), MachineError);
+  EXPECT_THROW(checkpoint::is_checkpoint(loop), MachineError);
+  fs::create_directory(folder.path() / "run");
+  fs::create_symlink(loop, folder.path() / "run/checkpoint-3");  // as on a file server that has lost it
+  EXPECT_THROW(checkpoint::newest_checkpoint(folder.path() / "run"), MachineError);
 }
 
 TEST_F(Damaged, RefusesAMutatedManifestUnlessHarmless) {

@@ -107,7 +107,7 @@ class OneAddress(Elastic):
 
     def test_disk_is_full_when_a_machine_comes(self):
         runs = self.start_alone({})
-        until(lambda: "no checkpoint was saved; the run continues" in runs[0].out + runs[0].err)
+        until(lambda: " was not saved; the run continues" in runs[0].out + runs[0].err)
         until(lambda: "new machines join after the next successful save" in runs[0].out + runs[0].err)
         self.go_on(runs, 1)
         asked = self.trainer("checkpoint", "now", str(self.output)).wait()

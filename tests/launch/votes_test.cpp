@@ -120,5 +120,11 @@ TEST(VotesTest, OfADamagedRecordAreRefused) {
   EXPECT_THROW(Votes{folder.path()}, InputError);
 }
 
+TEST(VotesTest, OfARecordThatCantBeReadAreNotForgotten) {
+  const TemporaryFolder folder;
+  std::filesystem::create_symlink(".votes", folder.path() / ".votes");
+  EXPECT_THROW(Votes{folder.path()}, std::filesystem::filesystem_error);
+}
+
 }  // namespace
 }  // namespace trainer::launch

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 
@@ -32,6 +33,7 @@ std::vector<T> in_processes(int ranks, bool share_memory,
       children.push_back(child);
       continue;
     }
+    at::set_num_threads(1);  // OpenMP's other threads, if a test before has started them, aren't in a forked process
     int code = 1;
     try {
       const auto store = c10::make_intrusive<c10d::FileStore>((folder.path() / "store").string(), ranks);

@@ -39,10 +39,11 @@ namespace {
 #define EACH_FUNCTION(F)                                                                                               \
   F(open)                                                                                                              \
   F(fopen)                                                                                                             \
-  F(read) F(write) F(writev) F(pread) F(pwrite) F(close) F(fsync) F(fallocate) F(ftruncate) F(rename) F(renameat2)     \
-      F(unlink) F(mkdir) F(rmdir) F(symlink) F(flock) F(fork) F(execve) F(waitpid) F(waitid) F(timerfd_create) F(pipe) \
-          F(dup2) F(socket) F(socketpair) F(bind) F(listen) F(accept) F(connect) F(send) F(sendmsg) F(recv) F(recvmsg) \
-              F(poll) F(epoll_create1) F(epoll_ctl) F(epoll_wait) F(eventfd) F(signalfd) F(memfd_create) F(mmap)       \
+  F(read)                                                                                                              \
+  F(write) F(writev) F(pread) F(pwrite) F(close) F(fsync) F(fallocate) F(ftruncate) F(rename) F(renameat2) F(unlink)   \
+      F(mkdir) F(rmdir) F(symlink) F(flock) F(fork) F(execve) F(waitpid) F(waitid) F(timerfd_create) F(pipe) F(dup2)   \
+          F(socket) F(socketpair) F(bind) F(listen) F(accept) F(connect) F(send) F(sendmsg) F(recv) F(recvmsg) F(poll) \
+              F(epoll_create1) F(epoll_ctl) F(epoll_wait) F(eventfd) F(signalfd) F(memfd_create) F(mmap)               \
                   F(pthread_create) F(fstat)
 
 enum Function : int {
@@ -67,8 +68,10 @@ struct Counts {
   std::atomic<uint64_t> calls[kProcesses][64];
   std::atomic<uint64_t> descriptors[kProcesses];  // that the process holds when it exits
   std::atomic<uint64_t> struck;
+  char subject[512];  // of the call that has failed: the path, if it has one
+  char caller[256];   // the program or library that called
 };
-static_assert(kFunctions <= 64);
+static_assert(kFunctions <= 64 && sizeof(Counts) <= 4096);
 
 struct Plan {
   Counts* counts = nullptr;
@@ -134,21 +137,47 @@ __attribute__((destructor)) void count_descriptors() {
   plan.counts->descriptors[plan.process].store(count - 1);  // without that of the folder
 }
 
-/// Counts the call. Whether it must fail; errno is set then.
-bool fails(Function function) {
-  if (plan.counts == nullptr) return false;
-  const uint64_t number = plan.counts->calls[plan.process][function].fetch_add(1) + 1;
-  if (plan.function != function || number != plan.call) return false;
-  plan.counts->struck.store(1);
-  errno = plan.error;
-  return true;
+/// What a call is about: its first argument, if that is a path or a descriptor.
+void write_subject(char*) {}
+template <class... Rest>
+void write_subject(char* to, const char* path, const Rest&...) {
+  strncpy(to, path, sizeof(Counts::subject) - 1);
 }
+template <class... Rest>
+void write_subject(char* to, int fd, const Rest&...) {
+  char link[64];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  if (readlink(link, to, sizeof(Counts::subject) - 1) < 0) to[0] = 0;
+}
+template <class First, class... Rest>
+void write_subject(char*, const First&, const Rest&...) {}
+
+struct Call {
+  Function function;
+  const void* caller;
+
+  /// Counts the call. Whether it must fail; errno is set then.
+  template <class... Arguments>
+  bool fails(const Arguments&... arguments) const {
+    if (plan.counts == nullptr) return false;
+    const uint64_t number = plan.counts->calls[plan.process][function].fetch_add(1) + 1;
+    if (plan.function != function || number != plan.call) return false;
+    plan.counts->struck.store(1);
+    write_subject(plan.counts->subject, arguments...);
+    Dl_info about{};
+    if (dladdr(caller, &about) != 0 && about.dli_fname != nullptr)
+      strncpy(plan.counts->caller, about.dli_fname, sizeof(Counts::caller) - 1);
+    errno = plan.error;
+    return true;
+  }
+};
+#define CALL(function) (Call{function, __builtin_return_address(0)})
 
 }  // namespace
 
 #define FORWARD(function, result, name, parameters, arguments, failed) \
   extern "C" result name parameters {                                  \
-    if (fails(k_##function)) return failed;                            \
+    if (CALL(k_##function).fails arguments) return failed;             \
     static const auto real = next<result(*) parameters>(#name);        \
     return real arguments;                                             \
   }
@@ -159,7 +188,7 @@ bool fails(Function function) {
     va_start(more, flags);                                                               \
     const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(more, mode_t) : 0; \
     va_end(more);                                                                        \
-    if (fails(k_open)) return -1;                                                        \
+    if (CALL(k_open).fails(path)) return -1;                                             \
     static const auto real = next<int (*)(const char*, int, ...)>(#name);                \
     return real(path, flags, mode);                                                      \
   }
@@ -171,7 +200,7 @@ OPEN(open64)
     va_start(more, flags);                                                               \
     const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(more, mode_t) : 0; \
     va_end(more);                                                                        \
-    if (fails(k_open)) return -1;                                                        \
+    if (CALL(k_open).fails(path)) return -1;                                             \
     static const auto real = next<int (*)(int, const char*, int, ...)>(#name);           \
     return real(folder, path, flags, mode);                                              \
   }
@@ -246,7 +275,7 @@ FORWARD(fstat, int, fstat, (int fd, struct stat* about), (fd, about), -1)
 /// A descriptor is closed whatever close() returns.
 extern "C" int close(int fd) {
   static const auto real = next<int (*)(int)>("close");
-  const bool failed = fails(k_close);
+  const bool failed = CALL(k_close).fails(fd);
   const int error = errno, result = real(fd);
   if (failed) errno = error;
   return failed ? -1 : result;
@@ -264,13 +293,13 @@ EXIT(_Exit)
 
 /// These return the error instead of setting errno.
 extern "C" int posix_fallocate(int fd, off_t from, off_t count) {
-  if (fails(k_fallocate)) return plan.error;
+  if (CALL(k_fallocate).fails(fd)) return plan.error;
   static const auto real = next<int (*)(int, off_t, off_t)>("posix_fallocate");
   return real(fd, from, count);
 }
 
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* how, void* (*body)(void*), void* argument) {
-  if (fails(k_pthread_create)) return plan.error;
+  if (CALL(k_pthread_create).fails()) return plan.error;
   static const auto real = next<int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
   return real(thread, how, body, argument);
 }
