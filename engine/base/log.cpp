@@ -39,9 +39,10 @@ class Screen : public spdlog::sinks::base_sink<std::mutex> {
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
     spdlog::details::log_msg shown = message;
-    const std::string broken =
-        terminal_ ? wrapped({message.payload.data(), message.payload.size()}, terminal_width(STDERR_FILENO), 2) : "";
-    if (terminal_) shown.payload = broken;
+    std::string whole(message.payload.data(), message.payload.size());
+    if (message.level == spdlog::level::warn) whole.insert(0, "warning: ");
+    if (terminal_) whole = wrapped(whole, terminal_width(STDERR_FILENO), 2);
+    shown.payload = whole;
     formatter_->format(shown, line);
     std::string text(line.data(), line.size());
     if (colors_ && shown.color_range_end > shown.color_range_start) {
@@ -121,7 +122,7 @@ void open(Level least, const std::string& prefix, const std::string& file) {
   std::vector<spdlog::sink_ptr> sinks{screen};
   if (!file.empty()) {
     auto to_file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file);
-    to_file->set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
+    to_file->set_pattern("%Y-%m-%d %H:%M:%S.%e %l: %v");
     write_early(*to_file);
     sinks.push_back(to_file);
   }

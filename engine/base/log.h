@@ -24,10 +24,10 @@ template <class... Args>
 void info(fmt::format_string<Args...> format, Args&&... args) {
   write(Level::kInfo, fmt::format(format, std::forward<Args>(args)...));
 }
-/// Prefixes the message with "warning: ".
+/// On the screen, "warning: " precedes the message.
 template <class... Args>
 void warning(fmt::format_string<Args...> format, Args&&... args) {
-  write(Level::kWarning, "warning: " + fmt::format(format, std::forward<Args>(args)...));
+  write(Level::kWarning, fmt::format(format, std::forward<Args>(args)...));
 }
 
 }  // namespace trainer::log

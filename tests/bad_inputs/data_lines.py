@@ -128,10 +128,6 @@ def twice(folder):
 
 
 LINES = [
-    Case(102, "a data file that can't be looked at", lambda place: in_a_circle(place, {"data": {"train": {"path": str(
-        place.folder / "circle")}}}), INPUT, ("circle", "Too many levels of symbolic links")),
-    Case(102, "a tokenizer that can't be looked at", lambda place: in_a_circle(place, {"tokenizer": {"path": str(
-        place.folder / "circle")}}), INPUT, ("circle", "Too many levels of symbolic links")),
     data(102, "an empty file", "samples.jsonl", ""),
     data(102, "an empty table", "samples.csv", ""),
     data(103, "only blank lines", "samples.jsonl", "\n \n\t\n"),
@@ -209,6 +205,10 @@ LINES = [
     megatron(138, "an unknown type", other_type, "play.idx"),
     glob(139, "a pattern that matches nothing", lambda folder: None, "samples/*.jsonl"),
     glob(139, "a missing file", lambda folder: None, "none.jsonl", pattern="samples/none.jsonl"),
+    Case(140, "a data file that can't be looked at", lambda place: in_a_circle(place, {"data": {"train": {"path": str(
+        place.folder / "circle")}}}), INPUT, ("circle", "Too many levels of symbolic links")),
+    Case(140, "a tokenizer that can't be looked at", lambda place: in_a_circle(place, {"tokenizer": {"path": str(
+        place.folder / "circle")}}), INPUT, ("circle", "Too many levels of symbolic links")),
     glob(140, "a pattern that matches a folder", lambda folder: (folder / "a.jsonl").mkdir(), "samples/*.jsonl"),
     glob(140, "a link to nothing", lambda folder: (folder / "a.jsonl").symlink_to("none"), "a.jsonl", "none"),
     glob(140, "a link to nothing, by name", lambda folder: (folder / "a.jsonl").symlink_to("none"), "a.jsonl",
