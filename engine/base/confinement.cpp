@@ -65,7 +65,7 @@ constexpr uint32_t kForbidden[] = {
 };
 
 /// A program of the kernel's filter language (BPF), which is run at each system call.
-std::vector<sock_filter> filter() {
+[[maybe_unused]] std::vector<sock_filter> filter() {
   constexpr auto kNumber = static_cast<uint32_t>(offsetof(seccomp_data, nr));
   constexpr auto kArch = static_cast<uint32_t>(offsetof(seccomp_data, arch));
   constexpr auto kFirstArgument = static_cast<uint32_t>(offsetof(seccomp_data, args));  // its lower half

@@ -99,8 +99,7 @@ bool products_ignore_threads(at::ScalarType type) {
 
 void use_cpu_products() {
   // Never destroyed: that would take the operators away.
-  static const torch::Library* const replaced = replaced_operators();
-  (void)replaced;
+  [[gnu::used]] static const torch::Library* const replaced = replaced_operators();
 }
 
 }  // namespace trainer::nn

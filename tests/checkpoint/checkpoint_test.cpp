@@ -362,7 +362,7 @@ void mutate(nlohmann::json& node, Dice& dice) {
                                            nlohmann::json::array({int64_t{1} << 40, int64_t{1} << 40}),
                                            nlohmann::json::object()};
   if (node.is_number_integer() && dice(3) == 0)
-    node = node.get<int64_t>() + static_cast<int64_t>(dice(7)) - 3;
+    node = static_cast<int64_t>(node.get<uint64_t>() + dice(7) - 3);  // wraps around
   else
     node = kValues[dice(std::size(kValues))];
 }
