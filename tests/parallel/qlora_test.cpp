@@ -182,7 +182,8 @@ TEST(Quantized, ListThatNamesNoHeadQuantizesIt) {
   QloraCase golden("llama");
   golden.plan.config.model.quantization_config.llm_int8_skip_modules = {"q_proj"};
   const auto comm = dist::solo_comm();
-  for (const parallel::LogicalTensor& tensor : make_model(golden.plan, *comm)->logical_tensors())
+  const auto model = make_model(golden.plan, *comm);
+  for (const parallel::LogicalTensor& tensor : model->logical_tensors())
     if (tensor.name == "lm_head.weight") {
       EXPECT_NE(tensor.storage.packed, nullptr);
     }
