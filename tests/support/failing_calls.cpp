@@ -36,15 +36,14 @@
 
 namespace {
 
-#define EACH_FUNCTION(F)                                                                                               \
-  F(open)                                                                                                              \
-  F(fopen)                                                                                                             \
-  F(read)                                                                                                              \
-  F(write) F(writev) F(pread) F(pwrite) F(close) F(fsync) F(fallocate) F(ftruncate) F(rename) F(renameat2) F(unlink)   \
-      F(mkdir) F(rmdir) F(symlink) F(flock) F(fork) F(execve) F(waitpid) F(waitid) F(timerfd_create) F(pipe) F(dup2)   \
-          F(socket) F(socketpair) F(bind) F(listen) F(accept) F(connect) F(send) F(sendmsg) F(recv) F(recvmsg) F(poll) \
-              F(epoll_create1) F(epoll_ctl) F(epoll_wait) F(eventfd) F(signalfd) F(memfd_create) F(mmap)               \
-                  F(pthread_create) F(fstat)
+// clang-format off
+#define EACH_FUNCTION(F) \
+  F(open) F(fopen) F(read) F(write) F(writev) F(pread) F(pwrite) F(close) F(fsync) F(fallocate) F(ftruncate) \
+  F(rename) F(renameat2) F(unlink) F(mkdir) F(rmdir) F(symlink) F(flock) F(fork) F(execve) F(waitpid) F(waitid) \
+  F(timerfd_create) F(pipe) F(dup2) F(socket) F(socketpair) F(bind) F(listen) F(accept) F(connect) F(send) \
+  F(sendmsg) F(recv) F(recvmsg) F(poll) F(epoll_create1) F(epoll_ctl) F(epoll_wait) F(eventfd) F(signalfd) \
+  F(memfd_create) F(mmap) F(pthread_create) F(fstat)
+// clang-format on
 
 enum Function : int {
 #define NAME(name) k_##name,
