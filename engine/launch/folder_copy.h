@@ -26,11 +26,11 @@
 
 namespace trainer::launch {
 
-/// The bytes of a file that are sent at a time, and those that may be on their way.
 /// The code of the kCopyEnd of a copy whose bytes aren't those that were offered: the run has written the file again
 /// since, or it is damaged. With other codes, the receiver can't take copies.
 inline constexpr int kOtherBytes = 1000;
 
+/// The bytes of a file that are sent at a time, and those that may be on their way.
 inline constexpr int64_t kCopyPart = int64_t{1} << 20, kCopyWindow = 4 * kCopyPart;
 
 struct CopyOffer {

@@ -1,5 +1,6 @@
 // Evaluations during and after training.
 #include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>

@@ -1,7 +1,8 @@
 // What a run tells of itself: on the screen, in metrics.jsonl and in TensorBoard.
-#include <fmt/ranges.h>
 #include <algorithm>
 #include <utility>
+
+#include <fmt/ranges.h>
 
 #include "engine/prepare/run_length.h"
 #include "engine/train/memory_plan.h"

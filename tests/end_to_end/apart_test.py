@@ -252,7 +252,7 @@ class FaultsApart(Apart):
             runs = self.start_apart(self.job(output, SHORT, SHARDED),
                                     injected=f"enospc:rank={rank},step=6,file={operation}")
             self.finish(runs, 0)
-            self.assertIn(" was not saved; the run continues", runs[0].out + runs[0].err)
+            self.assertIn("checkpoint-6 was not saved; the run continues", runs[0].out + runs[0].err)
             self.assertFalse((self.folder / output / "checkpoint-6").exists())
             self.assertTrue((self.folder / output / "checkpoint-8/manifest.json").exists())
 

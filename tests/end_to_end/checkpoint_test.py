@@ -268,7 +268,7 @@ class FailedSaves(Checkpoints):
         self.launch(self.job("expected", SHARDED))
         for rank, operation in ((0, 1), (1, 4), (0, 25)):
             run = self.run_with(f"enospc:rank={rank},step=6,file={operation}")
-            self.assertIn(" was not saved; the run continues", run.err)
+            self.assertIn("checkpoint-6 was not saved; the run continues", run.err)
             self.assertIn("the disk is full", run.err)
             self.assertEqual(self.steps(output), [3, 9, 12])
             self.assert_same_run(output, expected)
@@ -280,7 +280,7 @@ class FailedSaves(Checkpoints):
         expected, output = self.folder / "expected", self.folder / "output"
         self.launch(self.job("expected", SHARDED))
         run = self.run_with("enospc:rank=1,step=6,file=4", {"checkpoint": {"async_save": True, "hash": "sha256"}})
-        self.assertIn(" was not saved; the run continues", run.err)
+        self.assertIn("checkpoint-6 was not saved; the run continues", run.err)
         self.assert_same_run(output, expected)
         self.assertEqual(self.steps(output), [3, 9, 12])
         for step in (3, 9, 12):

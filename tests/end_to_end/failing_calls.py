@@ -24,7 +24,7 @@ LIBRARY = os.environ.get("FAILING_CALLS_LIBRARY", "")
 SOURCE = pathlib.Path(__file__).resolve().parents[1] / "support/failing_calls.cpp"
 PROCESSES = ("trainer", "trainer-prepare", "rank-0", "rank-1", "trainer-1", "trainer-prepare-1")
 SLOTS = 64
-NUMBERS = struct.Struct(f"<{(SLOTS + 1) * len(PROCESSES) + 1}Q")  # of `Counts` in failing_calls.cpp
+COUNTS = struct.Struct(f"<{(SLOTS + 1) * len(PROCESSES) + 1}Q512s256s")  # as in failing_calls.cpp
 HUNG = 60  # seconds
 JOIN = 15  # a machine whose peer has failed gives up after as many seconds
 CONTRACT = {0, 2, 3, 4, 5, 6, 7, 130, 143}  # 1 is a bug of ours
@@ -150,9 +150,8 @@ class Runs:
             text = screen.read()
         problems += self._left_over(mark)
         problems += [f"exit code {code}" for code in codes if code not in CONTRACT]
-        values, texts = counters.read_bytes()[:NUMBERS.size], counters.read_bytes()[NUMBERS.size:]
-        values = NUMBERS.unpack(values)
-        subject, caller = (texts[begin:end].partition(b"\0")[0].decode("utf8", "replace") for begin, end in ((0, 512), (512, 768)))
+        *values, subject, caller = COUNTS.unpack_from(counters.read_bytes())
+        subject, caller = (text.rstrip(b"\0").decode("utf8", "replace") for text in (subject, caller))
         code = next((code for code in codes if code != 0), 0)
         return Outcome(code, text, values[-1] != 0, problems, dict(zip(PROCESSES, values[SLOTS * len(PROCESSES):])),
                        subject, os.path.basename(caller)), values

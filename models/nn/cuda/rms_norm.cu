@@ -7,8 +7,8 @@
 namespace trainer::nn::cuda {
 namespace {
 
-constexpr int64_t kNarrow =
-    1024;  // a row of at most this many elements is the work of one warp, a wider one of a block
+/// A row of at most this many elements is the work of one warp, a wider one of a block.
+constexpr int64_t kNarrow = 1024;
 
 /// Where a thread works: kPerRow threads share a row.
 template <unsigned kPerRow>

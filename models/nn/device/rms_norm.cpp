@@ -14,13 +14,14 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+// In narrower rows, the gradient is largely what remains of a difference, below the rounding of the normalized row.
+constexpr int64_t kLeastWidth = 32;
 constexpr int64_t kRowsOfPart = 64;  // whose part of the weight's gradient a thread sums
 
 struct KernelRmsNorm : torch::autograd::Function<KernelRmsNorm> {
   struct State {
     const DeviceKernels* kernels;
-    bool saved_normalized;  // instead of x
-    at::ScalarType x_dtype;
+    at::ScalarType x_dtype;  // what is saved has another one if it is the normalized rows
   };
 
   /// The norm, and x itself. `saves`: backward may follow.
@@ -32,13 +33,13 @@ struct KernelRmsNorm : torch::autograd::Function<KernelRmsNorm> {
     const at::Tensor out = at::empty_like(x, x.options().dtype(out_dtype)),
                      scales = at::empty({rows}, x.options().dtype(at::kFloat));
     at::Tensor normalized;
-    if (saves && out.element_size() < x.element_size()) normalized = at::empty_like(out);
+    if (saves && out.element_size() < x.element_size() && width >= kLeastWidth) normalized = at::empty_like(out);
     kernels->rms_norm(*element_type(x.scalar_type()), address_of(x), address_as<float>(weight), static_cast<float>(eps),
                       rounding == RmsRounding::kBeforeWeight, *element_type(out_dtype), rows, width, address_in(out),
                       address_in(normalized), static_cast<float*>(address_in(scales)), stream_of(*kernels, x));
     ctx->save_for_backward({normalized.defined() ? normalized : x, weight, scales});
     ctx->set_materialize_grads(false);
-    keep<State>(ctx, {kernels, normalized.defined(), x.scalar_type()});
+    keep<State>(ctx, {kernels, x.scalar_type()});
     return {out, given.detach()};
   }
 
@@ -50,7 +51,8 @@ struct KernelRmsNorm : torch::autograd::Function<KernelRmsNorm> {
     if (!grads[0].defined()) return {base, {}, {}, {}, {}, {}, {}};
     const at::Tensor grad = grads[0].contiguous();
     const int64_t width = x.size(-1), rows = x.numel() / width;
-    const auto& [kernels, is_normalized, x_dtype] = kept<State>(ctx);
+    const auto& [kernels, x_dtype] = kept<State>(ctx);
+    const bool is_normalized = x.scalar_type() != x_dtype;
     const ElementType of_grad = *element_type(grad.scalar_type());
     at::Tensor dx = at::empty_like(x, x.options().dtype(x_dtype)), dweight;
     kernels->rms_norm_backward(of_grad, address_of(grad), *element_type(x_dtype),
