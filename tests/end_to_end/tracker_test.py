@@ -80,8 +80,9 @@ class Server:
         return json.load(urllib.request.urlopen(request, timeout=30)).get("runs", [])
 
     def history(self, run, key):
-        found = self.get("metrics/get-history", run_id=run["info"]["run_id"], metric_key=key)["metrics"]
-        return [(metric["step"], metric["value"]) for metric in found]
+        found = self.get("metrics/get-history", run_id=run["info"]["run_id"], metric_key=key)
+        # A run has no "metrics" before the first is there.
+        return [(metric["step"], metric["value"]) for metric in found.get("metrics", [])]
 
 
 def pairs(found):
@@ -174,6 +175,7 @@ class MlflowServer(Folder):
         (self.output / "new").write_text("")
         (self.output / "new").rename(self.output / "metrics.jsonl")
         self.write({**line(1), "loss": 7.0})
+        until(self.runs)  # a busy server takes longer than the end of a run may
         self.end(tracker, "FAILED")
         [run] = self.runs()
         self.assertEqual((run["info"]["status"], self.server.history(run, "loss")), ("FAILED", [(1, 7.0)]))
@@ -195,6 +197,7 @@ class MlflowServer(Folder):
     def test_a_killed_launcher(self):
         tracker = self.follow()
         self.write(line(1))
+        until(self.runs)
         tracker.stdin.close()
         tracker.wait(PATIENCE)
         tracker.stdout.close()
