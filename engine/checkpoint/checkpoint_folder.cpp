@@ -30,19 +30,6 @@ std::optional<int64_t> step_of(const std::string& name) {
   return error == std::errc() && stop == end ? std::optional(step) : std::nullopt;
 }
 
-/// The files and folders in `output_dir`; none if it doesn't exist. A file server that doesn't answer must not pass for
-/// an empty folder, or a run would start from scratch. Errors: MachineError.
-std::vector<fs::path> entries_of(const fs::path& output_dir) {
-  std::vector<fs::path> entries;
-  try {
-    for (const auto& entry : fs::directory_iterator(output_dir)) entries.push_back(entry.path());
-  } catch (const fs::filesystem_error& error) {
-    if (error.code() == std::errc::no_such_file_or_directory || error.code() == std::errc::not_a_directory) return {};
-    throw machine_error("read", output_dir, error.code().value());
-  }
-  return entries;
-}
-
 /// The metric recorded in a checkpoint; nothing if there is none or the checkpoint can't be read.
 std::optional<double> measured(const Found& checkpoint, const std::string& metric) {
   try {
@@ -77,6 +64,17 @@ std::vector<Found> find_replaced(const fs::path& output_dir) {
 }
 
 }  // namespace
+
+std::vector<fs::path> entries_of(const fs::path& output_dir) {
+  std::vector<fs::path> entries;
+  try {
+    for (const auto& entry : fs::directory_iterator(output_dir)) entries.push_back(entry.path());
+  } catch (const fs::filesystem_error& error) {
+    if (error.code() == std::errc::no_such_file_or_directory || error.code() == std::errc::not_a_directory) return {};
+    throw machine_error("read", output_dir, error.code().value());
+  }
+  return entries;
+}
 
 bool is_checkpoint(const fs::path& folder) {
   std::error_code error;

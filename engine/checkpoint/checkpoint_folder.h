@@ -15,6 +15,10 @@ namespace trainer::checkpoint {
 inline constexpr const char* kManifestFile = "manifest.json";
 bool is_checkpoint(const std::filesystem::path& folder);
 
+/// The files and folders in `output_dir`; none if it doesn't exist. A file server that doesn't answer must not pass for
+/// an empty folder, or a run would start from scratch.
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& output_dir);
+
 struct Found {
   int64_t step;
   std::filesystem::path folder;

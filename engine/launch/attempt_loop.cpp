@@ -51,10 +51,18 @@ Outcome live(const Run& run, SignalQueue& signals, const std::function<Door*()>&
       } catch (const EndedBefore& before) {
         ended = before.outcome;
       }
-      if (const std::string why = run.leads ? run.leads->superseded() : ""; !why.empty())
-        return {.code = kMachineFailure, .step = ended.step, .message = why};
-      if (!ended.again) return ended;
-      begin_next(attempts, ended, door(), signals, run.status);
+      try {
+        if (const std::string why = run.leads ? run.leads->superseded() : ""; !why.empty())
+          return {.code = kMachineFailure, .step = ended.step, .message = why};
+        if (!ended.again) return ended;
+        begin_next(attempts, ended, door(), signals, run.status);
+      } catch (const MachineError& error) {  // output_dir can't be read: what ended the attempt is said all the same
+        const std::string why = error.what();
+        if (ended.again)
+          ended.message = with_second_line(ended.message, "not restarted: " + why.substr(0, why.find('\n')));
+        ended.again = false;
+        return ended;
+      }
     }
   } catch (const StoppedBeforeStart& stopped) {
     return {.code = 128 + stopped.signal,

@@ -16,13 +16,12 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLongestPause{60'000};
 constexpr int kSameEnds = 3;  // in a row, until restarts are given up
 
-/// `message` with `line` inserted after its first line, which says what happened.
+}  // namespace
+
 std::string with_second_line(const std::string& message, const std::string& line) {
   const size_t end = std::min(message.find('\n'), message.size());
   return message.substr(0, end) + "\n  " + line + message.substr(end);
 }
-
-}  // namespace
 
 bool worth_another_attempt(int code) {
   if (code == kPeerFailure) return true;
@@ -36,16 +35,25 @@ Attempts::Attempts(const config::Config& config, milliseconds first_pause)
       output_dir_(config.output_dir),
       is_host_(config.machine_rank == 0),
       first_pause_(first_pause),
-      checkpoint_before_(newest_checkpoint(config.output_dir)) {}
+      checkpoint_before_(newest_checkpoint(config.output_dir)),
+      newest_(checkpoint_before_) {}
 
 Terms Attempts::terms() const {
-  return {.attempt = number_, .restarts = restarts_, .resumes = number_ > 0 && has_saved()};
+  return {
+      .attempt = number_, .restarts = restarts_, .resumes = number_ > 0 && has_saved(newest_checkpoint(output_dir_))};
 }
 
 void Attempts::take(const Terms& terms) {
   number_ = terms.attempt;
   restarts_ = terms.restarts;
   resumes_ |= terms.resumes;
+}
+
+void Attempts::look() {
+  try {
+    newest_ = newest_checkpoint(output_dir_);
+  } catch (const MachineError&) {
+  }
 }
 
 void Attempts::judge(Outcome& outcome, const std::string& why_not) {
@@ -56,7 +64,8 @@ void Attempts::judge(Outcome& outcome, const std::string& why_not) {
     outcome.message = with_second_line(outcome.message, why_not);
     return;
   }
-  const std::pair end(newest_checkpoint(output_dir_), outcome.step);
+  look();
+  const std::pair end(newest_, outcome.step);
   without_progress_ = last_end_ == end ? without_progress_ + 1 : 0;
   last_end_ = end;
   std::string why;
@@ -73,6 +82,7 @@ void Attempts::judge(Outcome& outcome, const std::string& why_not) {
 }
 
 milliseconds Attempts::begin_next(const Outcome& ended) {
+  look();
   ++number_;
   restarts_ = std::max(restarts_, ended.restarts) + (ended.grows ? 0 : 1);
   if (without_progress_ == 0) return milliseconds(0);
@@ -80,9 +90,9 @@ milliseconds Attempts::begin_next(const Outcome& ended) {
 }
 
 std::string Attempts::text(const Outcome& ended, bool sees_checkpoints) const {
-  const std::string from = sees_checkpoints && has_saved() ? "from " + newest_checkpoint(output_dir_)
-                           : sees_checkpoints && is_host_  ? "from where the run started"
-                                                           : "from where the leader reports";
+  const std::string from = sees_checkpoints && has_saved(newest_) ? "from " + newest_
+                           : sees_checkpoints && is_host_         ? "from where the run started"
+                                                                  : "from where the leader reports";
   return ended.grows ? "continuing with more machines, " + from
                      : fmt::format("restart {} of {}, {}", restarts_, max_, from);
 }

@@ -32,6 +32,9 @@ namespace trainer::launch {
 // the id of their own attempt, which is removed. If machine 0 itself was started elsewhere, the old one finds its
 // output folder taken over (FolderOwner) and exits.
 
+/// `message` with `line` inserted after its first line, which says what happened.
+std::string with_second_line(const std::string& message, const std::string& line);
+
 /// Whether a run that ended with exit code `code` may succeed when it is restarted.
 bool worth_another_attempt(int code);
 
@@ -39,7 +42,8 @@ class Attempts {
  public:
   Attempts(const config::Config& config, std::chrono::milliseconds first_pause);
 
-  /// The current attempt, or the next one to start; machine 0 sends it to all machines.
+  /// The current attempt, or the next one to start; machine 0 sends it to all machines. Errors: MachineError when
+  /// output_dir can't be read, so that a restart never begins again in ignorance of what is saved.
   Terms terms() const;
   /// Followers adopt machine 0's numbers.
   void take(const Terms& terms);
@@ -55,13 +59,16 @@ class Attempts {
   std::string text(const Outcome& ended, bool sees_checkpoints) const;
 
  private:
-  bool has_saved() const { return resumes_ || newest_checkpoint(output_dir_) != checkpoint_before_; }
+  /// Looks for the newest checkpoint. An output_dir that can't be read now leaves the last one known.
+  void look();
+  bool has_saved(const std::string& newest) const { return resumes_ || newest != checkpoint_before_; }
 
   int64_t max_;
   std::filesystem::path output_dir_;
   bool is_host_;
   std::chrono::milliseconds first_pause_;
   std::string checkpoint_before_;  // the newest one of earlier runs
+  std::string newest_;             // the newest one seen
   int number_ = 0;
   int restarts_ = 0;
   bool resumes_ = false;      // as the leader reports: the run had saved before this machine joined

@@ -12,6 +12,7 @@
 #include "engine/base/files.h"
 #include "engine/base/host_name.h"
 #include "engine/base/safe_text.h"
+#include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/launch/failure.h"
 
 namespace trainer::launch {
@@ -60,6 +61,7 @@ std::string where(const Outcome& outcome) {
 
 std::string kept_line(int code, const Kept& kept, const std::string& output_dir) {
   if (kept.wrote_nothing) return "  kept: nothing was written to " + output_dir;
+  if (!kept.unreadable.empty()) return "  kept: not known: " + kept.unreadable.substr(0, kept.unreadable.find('\n'));
   if (kept.elsewhere) return "  kept: the leader's checkpoints; see its message";
   if (kept.checkpoint.empty()) return "  kept: no checkpoint yet in " + output_dir;
   if (code == kUsageFailure || code == kInputFailure) return "  kept: " + kept.checkpoint;  // the cause must be fixed
@@ -113,12 +115,12 @@ std::string cause_name(int code) {
 std::string newest_checkpoint(const fs::path& output_dir) {
   std::string newest;
   int64_t newest_step = -1;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(output_dir, error)) {
-    const int64_t step = checkpoint_step(entry.path().filename().string());
-    if (step <= newest_step || !entry.is_directory(error)) continue;
+  for (const fs::path& entry : checkpoint::entries_of(output_dir)) {
+    const int64_t step = checkpoint_step(entry.filename().string());
+    std::error_code error;
+    if (step <= newest_step || !fs::is_directory(entry, error)) continue;
     newest_step = step;
-    newest = entry.path().string();
+    newest = entry.string();
   }
   return newest;
 }

@@ -24,16 +24,18 @@ struct Outcome {
 
 /// What is saved and how to resume.
 struct Kept {
-  std::string checkpoint;  // the newest one; "" when there is none
-  bool resumes = true;     // the same command resumes from it
+  std::string checkpoint{};  // the newest one; "" when there is none
+  bool resumes = true;       // the same command resumes from it
   bool wrote_nothing = false;
   bool temporary = false;    // the output folder is deleted after the command: nobody looks for it
   bool elsewhere = false;    // another machine leads, and this one doesn't see its checkpoints
   std::string replicated{};  // the newest of which other machines keep all copies; "": none is known
+  std::string unreadable{};  // why output_dir can't be read, and it is unknown what is saved; "": it can
   int64_t leader_epoch = 0;  // under which the newest checkpoint was saved: Note [Leader epochs]
 };
 
-/// The checkpoint-N of the largest N in `output_dir`; "" when there is none.
+/// The checkpoint-N of the largest N in `output_dir`; "" when there is none. Errors: MachineError when it can't be
+/// read.
 std::string newest_checkpoint(const std::filesystem::path& output_dir);
 
 /// The closing block, of at most 6 lines; "" on success.

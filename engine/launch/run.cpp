@@ -44,13 +44,19 @@ int64_t newest_epoch(const std::string& output_dir) {
 void report(const Outcome& outcome, const config::Config& config, Leadership* leads, const RunStatus& status,
             Output output) {
   const std::string& resume = config.checkpoint.resume_from_checkpoint;
-  const std::string newest = newest_checkpoint(config.output_dir);
+  std::string newest, unreadable;
+  try {
+    newest = newest_checkpoint(config.output_dir);
+  } catch (const MachineError& error) {
+    unreadable = error.what();
+  }
   const Kept kept{.checkpoint = newest,
                   .resumes = resume == "auto" || resume == "true",
                   .wrote_nothing = leads != nullptr && leads->wrote_nothing(),
                   .temporary = output == Output::kTemporary,
                   .elsewhere = leads == nullptr && (newest.empty() || !status.sees_checkpoints),
                   .replicated = status.replicated,
+                  .unreadable = unreadable,
                   .leader_epoch = newest_epoch(config.output_dir)};
   if (leads != nullptr && !kept.wrote_nothing) leads->leave_files(outcome, kept);
   if (leads != nullptr) leads->end_tracking(outcome.code);
