@@ -70,8 +70,6 @@ void Saver::take_memory(const RunState& state) {
 
 void Saver::begin(Manifest about, const RunState& state, Also also) {
   finish();
-  if (const std::string why = comm_.rank() == 0 ? superseded(owner_) : ""; !why.empty())
-    throw PeerError("{}", why);  // not collectively: it ends the process
   about_ = std::move(about);
   about_.world_size = comm_.size();
   about_.leader_epoch = owner_.epoch();
@@ -79,10 +77,13 @@ void Saver::begin(Manifest about, const RunState& state, Also also) {
   about_.progress.optimizer_steps = state.optimizer.steps();
   partial_ = partial_path(options_.output_dir, about_.progress.step, owner_.name());
   file_operations::begin_save(about_.progress.step);
-  const std::string problem = comm_.rank() != 0 ? "" : problem_of([this] {
+  std::string why;
+  const std::string problem = comm_.rank() != 0 ? "" : problem_of([&] {
+    if (why = superseded(owner_); !why.empty()) return;
     remove_unfinished();
     if (file_operations::make_folder(partial_) != 0) throw machine_error("create", partial_, errno);
   });
+  if (!why.empty()) throw PeerError("{}", why);  // not collectively: it ends the process
   for (const std::string& text : comm_.gather_text(problem))
     if (!text.empty()) fail(text);
   take_memory(state);

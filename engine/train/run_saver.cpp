@@ -110,12 +110,16 @@ std::optional<checkpoint::Found> best_of(const config::Config& config) {
 void report_best(const config::Config& config) {
   const std::string& metric = config.checkpoint.metric_for_best_model;
   if (metric == "none") return;
-  if (const auto best = best_of(config))
-    screen::print("best {}: {}\n", metric, best->folder.filename().string());
-  else
-    log::warning(
-        "checkpoint.metric_for_best_model is {}, but no checkpoint in {} has eval_{}, so only the newest were kept",
-        metric, config.output_dir, metric);
+  try {
+    if (const auto best = best_of(config))
+      screen::print("best {}: {}\n", metric, best->folder.filename().string());
+    else
+      log::warning(
+          "checkpoint.metric_for_best_model is {}, but no checkpoint in {} has eval_{}, so only the newest were kept",
+          metric, config.output_dir, metric);
+  } catch (const MachineError& error) {  // the run is done, and its model saved
+    log::warning("the best checkpoint is not known: {}", error.what());
+  }
 }
 
 }  // namespace trainer::train

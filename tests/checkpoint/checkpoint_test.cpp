@@ -453,6 +453,25 @@ TEST(CheckpointFolder, AFolderThatCantBeReadIsNotAnEmptyOne) {
   EXPECT_THROW(checkpoint::newest_checkpoint(folder.path() / "run"), MachineError);
 }
 
+TEST(CheckpointFolder, ThatCantBeReadFailsASaveOnAllRanks) {
+  const Strategy strategy{DistributedType::kFsdp, 2};
+  const TemporaryFolder folder;
+  const fs::path loop = folder.path() / "checkpoint-3";
+  run_as(strategy, [&](dist::Comm& comm) {
+    TrainedRun run(plan_of("v1_0", false), strategy, 1, comm);
+    if (comm.rank() == 0) std::ofstream(folder.path() / ".lock") << "process 1 on one, leader epoch 2";
+    comm.barrier();
+    checkpoint::Saver saver({.output_dir = folder.path()}, comm);
+    if (comm.rank() == 0) fs::create_symlink(loop, loop);
+    checkpoint::Manifest about;
+    about.progress.step = 6;
+    EXPECT_THROW(saver.begin(about, run.state(), [](const auto&) {}), MachineError);
+    if (comm.rank() == 0) fs::remove(loop);
+    saver.begin(about, run.state(), [](const auto&) {});  // the next one is saved
+  });
+  EXPECT_EQ(checkpoint::newest_checkpoint(folder.path())->step, 6);
+}
+
 TEST_F(Damaged, RefusesAMutatedManifestUnlessHarmless) {
   const std::string text = read_file((checkpoint_ / "manifest.json").string());
   const nlohmann::json whole = nlohmann::json::parse(text);
