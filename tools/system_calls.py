@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the system calls of a short run fail, one in each run, and prints a table of what became of it.
 
-system_calls.py BUILD_FOLDER [--ranks N] [--machines N] [--resumed] [--points N] [--only TEXT] [--jobs N]
+system_calls.py BUILD_FOLDER [--ranks N] [--machines N] [--resumed] [--points N] [--only PATTERN] [--jobs N]
 
 Without --points, every call fails with each of its errors, which takes hours; with it, at most that many calls of each
 function in each process. How a run is judged: tests/end_to_end/failing_calls.py.
@@ -11,6 +11,7 @@ import argparse
 import concurrent.futures
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,7 @@ def main():
     parser.add_argument("--machines", type=int, default=1, choices=(1, 2), help="launchers that meet on 127.0.0.1")
     parser.add_argument("--resumed", action="store_true", help="runs that continue from a checkpoint")
     parser.add_argument("--points", type=int, default=0)
-    parser.add_argument("--only", default="", help="only faults whose text, such as 'trainer fork #1 EAGAIN', has this")
+    parser.add_argument("--only", default="", help="only faults whose text, such as 'trainer fork #1 EAGAIN', it is found in")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     build = arguments.build.resolve()
@@ -42,7 +43,7 @@ def main():
                         "--format", "delimited", "--output", tokenizer, "--vocab_size", "280"], check=True,
                        capture_output=True)
         runs = failing_calls.Runs(folder, tokenizer, arguments.ranks, arguments.machines, arguments.resumed)
-        faults = [fault for fault in failing_calls.faults(runs.counts, arguments.points) if arguments.only in str(fault)]
+        faults = [fault for fault in failing_calls.faults(runs.counts, arguments.points) if re.search(arguments.only, str(fault))]
         print(f"{sum(runs.counts.values())} calls, {len(faults)} faults", flush=True)
         outcomes = []
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:

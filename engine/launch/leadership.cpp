@@ -67,8 +67,9 @@ void Leadership::leave_files(const Outcome& outcome, const Kept& kept) const try
   checkpoint::require_leads(owner_);
   leave("outcome.json", [&] { write_outcome(outcome, kept, folder); });
   const bool has_updates = outcome.code == kDone || outcome.step >= 0;
-  std::error_code ignored;
-  if (!has_updates || !std::filesystem::exists(folder + "/metrics.jsonl", ignored)) return;
+  std::error_code unknown;
+  const auto metrics = std::filesystem::status(folder + "/metrics.jsonl", unknown);
+  if (!has_updates || metrics.type() == std::filesystem::file_type::not_found) return;
   leave("report.html", [&] { report::write_report(folder); });
   if (outcome.code == kDone) leave("README.md", [&] { report::write_model_card(folder, folder, saved_step(config_)); });
 } catch (const PeerError&) {  // the folder was taken over, which is the outcome itself

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <charconv>
 #include <string_view>
 #include <vector>
 
@@ -22,16 +21,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostLines = 6;
 constexpr size_t kMostLineLength = 400;
-
-/// N of "checkpoint-N"; -1 for other names.
-int64_t checkpoint_step(std::string_view name) {
-  constexpr std::string_view kPrefix = "checkpoint-";
-  if (!name.starts_with(kPrefix)) return -1;
-  name.remove_prefix(kPrefix.size());
-  int64_t step = -1;
-  auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), step);
-  return error == std::errc() && stop == name.data() + name.size() ? step : -1;
-}
 
 /// The lines of a text without empty ones, at most `most`: the first ones, and the last, which says what to do.
 std::vector<std::string> lines_of(std::string_view text, size_t most) {
@@ -113,16 +102,8 @@ std::string cause_name(int code) {
 }  // namespace
 
 std::string newest_checkpoint(const fs::path& output_dir) {
-  std::string newest;
-  int64_t newest_step = -1;
-  for (const fs::path& entry : checkpoint::entries_of(output_dir)) {
-    const int64_t step = checkpoint_step(entry.filename().string());
-    std::error_code error;
-    if (step <= newest_step || !fs::is_directory(entry, error)) continue;
-    newest_step = step;
-    newest = entry.string();
-  }
-  return newest;
+  const auto newest = checkpoint::newest_checkpoint(output_dir);
+  return newest ? newest->folder.string() : "";
 }
 
 std::string closing_line(const Outcome& outcome) {

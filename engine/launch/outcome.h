@@ -34,8 +34,7 @@ struct Kept {
   int64_t leader_epoch = 0;  // under which the newest checkpoint was saved: Note [Leader epochs]
 };
 
-/// The checkpoint-N of the largest N in `output_dir`; "" when there is none. Errors: MachineError when it can't be
-/// read.
+/// The newest checkpoint in `output_dir`; "" when there is none. Errors: MachineError when it can't be read.
 std::string newest_checkpoint(const std::filesystem::path& output_dir);
 
 /// The closing block, of at most 6 lines; "" on success.

@@ -96,8 +96,10 @@ std::string lines_until(std::string_view content, int64_t last_step, bool evalua
 /// Drops the lines that the resumed run writes again. Always makes a new file: an earlier process of the run, which was
 /// paused and continues, then writes to the old one, which has no name.
 std::filesystem::path rewound(const std::filesystem::path& path, int64_t resume_step, bool at_end, int64_t& reached) {
-  std::error_code ignored;
-  if (std::filesystem::exists(path, ignored)) {
+  std::error_code error;
+  const bool exists = std::filesystem::exists(path, error);
+  if (error) throw machine_error("read", path, error.value());
+  if (exists) {
     const std::string content = resume_step > 0 ? read_file(path, std::numeric_limits<int64_t>::max()) : "";
     const std::string kept = lines_until(content, resume_step, at_end, path, reached);
     publish_file(path, kept);

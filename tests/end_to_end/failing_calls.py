@@ -47,7 +47,11 @@ ERRORS = {
     "recvmsg": (NO_MEMORY, INTERRUPTED, AGAIN), "poll": (INTERRUPTED, NO_MEMORY), "epoll_create1": (NO_FILES, NO_MEMORY),
     "epoll_ctl": (NO_MEMORY,), "epoll_wait": (INTERRUPTED,), "eventfd": (NO_FILES, NO_MEMORY),
     "signalfd": (NO_FILES, NO_MEMORY), "memfd_create": (NO_FILES, NO_MEMORY), "mmap": (NO_MEMORY,),
-    "pthread_create": (AGAIN,), "fstat": (BROKEN,)}
+    "pthread_create": (AGAIN,), "fstat": (BROKEN,), "stat": (BROKEN,), "lstat": (BROKEN,), "access": (BROKEN,),
+    "opendir": (NO_FILES, NO_MEMORY, BROKEN), "readdir": (BROKEN,), "readlink": (BROKEN,), "realpath": (BROKEN,),
+    "getcwd": (errno.ENOENT,), "statvfs": (BROKEN,), "link": (NO_ROOM, BROKEN), "unlinkat": (BROKEN,), "fchmod": (BROKEN,),
+    "mkostemp": (NO_ROOM, NO_FILES), "sendfile": (BROKEN,), "setsockopt": (NO_MEMORY,), "getsockname": (NO_MEMORY,),
+    "getifaddrs": (NO_MEMORY, NO_FILES)}
 
 
 def function_names():

@@ -15,6 +15,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/link.h"
 #include "engine/base/rank_board.h"
+#include "tests/support/bare_checkpoint.h"
 
 namespace {
 
@@ -154,7 +155,7 @@ int train(Worker& worker) {
   while (stop_signal == 0) usleep(1000);
   worker.note("signal", std::to_string(stop_signal));
   if (!worker.argument.empty()) usleep(1000 * std::stoi(worker.argument));
-  fs::create_directories(fs::path(variable("FAKE_OUTPUT")) / "checkpoint-7");
+  trainer::testing::leave_bare_checkpoint(variable("FAKE_OUTPUT"), 7);
   return 128 + stop_signal;
 }
 
@@ -172,7 +173,7 @@ int live(Worker& worker) {
     return 0;
   }
   while (stop_signal == 0) usleep(1000);
-  fs::create_directories(fs::path(variable("FAKE_OUTPUT")) / fmt::format("checkpoint-{}", step));
+  trainer::testing::leave_bare_checkpoint(variable("FAKE_OUTPUT"), step);
   return 128 + stop_signal;
 }
 

@@ -3,6 +3,7 @@
 
 #include "engine/launch/line.h"
 #include "tests/launch/several_machines.h"
+#include "tests/support/bare_checkpoint.h"
 
 namespace trainer::launch {
 namespace {
@@ -61,7 +62,7 @@ TEST_F(TwoMachines, AFailureEndsBothWithOneCause) {
 }
 
 TEST_F(TwoMachines, AFailureOnTheLeaderEndsBothToo) {
-  fs::create_directories(output() / "checkpoint-1");
+  testing::leave_bare_checkpoint(output(), 1);
   EXPECT_EQ(run_both({{"FAKE", "lose_peer"}, {"FAKE_0", "kill:9"}}), Codes(137, 137)) << screen(0) << screen(1);
   EXPECT_TRUE(said(1, "trainer: rank 0 on machine 0 (")) << screen(1);
   EXPECT_EQ(nlohmann::json::parse(read_file(output() / "outcome.json"))["code"], 137);

@@ -8,6 +8,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/launch/attempts.h"
+#include "tests/support/bare_checkpoint.h"
 #include "tests/support/temporary_folder.h"
 
 namespace trainer::launch {
@@ -55,15 +56,22 @@ TEST(ClosingBlock, DoesNotSayThatAnUnreadableFolderHasNoCheckpoint) {
   EXPECT_EQ(std::count(block.begin(), block.end(), '\n'), 2) << block;
 }
 
+TEST(ClosingBlock, DoesNotTakeAnotherProgramsCheckpointForOurs) {
+  const TemporaryFolder output;
+  testing::leave_bare_checkpoint(output.path(), 4);
+  std::filesystem::create_directories(output.path() / "checkpoint-500");  // of the Hugging Face Trainer
+  EXPECT_EQ(newest_checkpoint(output.path()), output.path() / "checkpoint-4");
+}
+
 TEST(Attempts, AFolderThatCantBeReadStartsNothingAgain) {
   const TemporaryFolder folder;
   const std::filesystem::path output = folder.path() / "run";
-  std::filesystem::create_directories(output / "checkpoint-4");
+  testing::leave_bare_checkpoint(output, 4);
   config::Config config;
   config.output_dir = output.string();
   config.max_restarts = 2;
   Attempts attempts(config, std::chrono::milliseconds(1));
-  std::filesystem::create_directories(output / "checkpoint-8");
+  testing::leave_bare_checkpoint(output, 8);
   Outcome ended{.code = 6, .step = 9, .message = "lost"};
   attempts.judge(ended);
   ASSERT_TRUE(ended.again);

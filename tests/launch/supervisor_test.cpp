@@ -20,6 +20,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/launch/address.h"
+#include "tests/support/bare_checkpoint.h"
 
 namespace trainer::launch {
 namespace {
@@ -129,7 +130,7 @@ TEST_F(SupervisorTest, EndsOfRanksAreNoticedWithoutTheSignal) {
 }
 
 TEST_F(SupervisorTest, ASuccessfulRunIsSilent) {
-  fs::create_directories(output() / "checkpoint-1");
+  testing::leave_bare_checkpoint(output(), 1);
   EXPECT_EQ(run_with({{"FAKE", "finish"}}), 0);
   EXPECT_EQ(screen(), "");
   EXPECT_FALSE(anyone_left());
@@ -245,8 +246,8 @@ TEST_F(SupervisorTest, SixtyFourRanksStart) {
 }
 
 TEST_F(SupervisorTest, AKilledRankEndsTheRun) {
-  fs::create_directories(output() / "checkpoint-4");
-  fs::create_directories(output() / "checkpoint-12");
+  testing::leave_bare_checkpoint(output(), 4);
+  testing::leave_bare_checkpoint(output(), 12);
   fs::create_directories(output() / "checkpoint-13.tmp");
   EXPECT_EQ(run_with({{"FAKE_0", "hang:stubborn"}, {"FAKE_1", "kill:9"}}), 128 + SIGKILL);
   EXPECT_FALSE(anyone_left());
@@ -317,7 +318,7 @@ TEST_F(SupervisorTest, LostPeersDoNotHideDifferingCollectives) {
 }
 
 TEST_F(SupervisorTest, AStoppedRankEndsTheRun) {
-  fs::create_directories(output() / "checkpoint-1");  // otherwise outcome.json is not written
+  testing::leave_bare_checkpoint(output(), 1);  // otherwise outcome.json is not written
   patience_.watch.frozen = 1;
   EXPECT_EQ(run_with({{"FAKE_0", "call:8"}, {"FAKE_1", "call:stop"}}), 6);
   EXPECT_TRUE(block().starts_with("trainer: rank 1, step 3 (forward): its process has not run for ")) << screen();
@@ -334,7 +335,7 @@ TEST_F(SupervisorTest, AStoppedRankEndsTheRun) {
 }
 
 TEST_F(SupervisorTest, ARankThatNeverArrivesEndsTheRun) {
-  fs::create_directories(output() / "checkpoint-1");  // otherwise outcome.json is not written
+  testing::leave_bare_checkpoint(output(), 1);  // otherwise outcome.json is not written
   patience_.watch.late = 1;
   EXPECT_EQ(run_with({{"FAKE_0", "call:8"}, {"FAKE_1", "finish"}}), 6);
   EXPECT_NE(block().find("others have waited for it"), std::string::npos) << screen();
@@ -342,7 +343,7 @@ TEST_F(SupervisorTest, ARankThatNeverArrivesEndsTheRun) {
 }
 
 TEST_F(SupervisorTest, TheMissingRankIsTheCauseWhenItsPeerTimesOutFirst) {
-  fs::create_directories(output() / "checkpoint-1");  // otherwise outcome.json is not written
+  testing::leave_bare_checkpoint(output(), 1);  // otherwise outcome.json is not written
   patience_.watch.tell = 0.5;
   EXPECT_EQ(run_with({{"FAKE_0", "call_then_time_out:8"}, {"FAKE_1", "finish_at:never"}}), 6);
   EXPECT_NE(block().find("others have waited for it"), std::string::npos) << screen();
@@ -351,7 +352,7 @@ TEST_F(SupervisorTest, TheMissingRankIsTheCauseWhenItsPeerTimesOutFirst) {
 
 TEST_F(SupervisorTest, ARankThatHangsInAnUpdateEndsTheRun) {
   plan_.config.num_processes = 1;
-  fs::create_directories(output() / "checkpoint-1");  // otherwise outcome.json is not written
+  testing::leave_bare_checkpoint(output(), 1);  // otherwise outcome.json is not written
   patience_.watch.hung = 1.5;
   EXPECT_EQ(run_with({{"FAKE", std::string("update_then_stay:") + kForwardAndBackward}}), 6);
   EXPECT_TRUE(block().starts_with("trainer: step 60 (forward and backward): it hangs: no progress for ")) << screen();
@@ -569,7 +570,7 @@ TEST_F(SupervisorTest, AnOutputFolderInUseStopsASecondRun) {
 
 TEST_F(SupervisorTest, ALostRankIsRestarted) {
   plan_.config.max_restarts = 2;
-  fs::create_directories(output() / "checkpoint-4");
+  testing::leave_bare_checkpoint(output(), 4);
   EXPECT_EQ(run_with({{"FAKE", "die_in_lives:2"}}), 0) << screen();
   EXPECT_TRUE(on_screen("trainer: restart 1 of 2, from where the run started\n")) << screen();
   EXPECT_TRUE(on_screen("step 6 (backward): killed by signal 9 (SIGKILL)\ntrainer: restart 2 of 2")) << screen();
@@ -582,7 +583,7 @@ TEST_F(SupervisorTest, ALostRankIsRestarted) {
 
 TEST_F(SupervisorTest, RestartsAreLimited) {
   plan_.config.max_restarts = 1;
-  fs::create_directories(output() / "checkpoint-4");
+  testing::leave_bare_checkpoint(output(), 4);
   EXPECT_EQ(run_with({{"FAKE", "die_in_lives:9"}}), kGaveUp);
   EXPECT_NE(
       block().find("step 6 (backward): killed by signal 9 (SIGKILL)\n  gave up: all 1 restarts (max_restarts) are "

@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -23,9 +24,11 @@
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -42,7 +45,9 @@ namespace {
   F(rename) F(renameat2) F(unlink) F(mkdir) F(rmdir) F(symlink) F(flock) F(fork) F(execve) F(waitpid) F(waitid) \
   F(timerfd_create) F(pipe) F(dup2) F(socket) F(socketpair) F(bind) F(listen) F(accept) F(connect) F(send) \
   F(sendmsg) F(recv) F(recvmsg) F(poll) F(epoll_create1) F(epoll_ctl) F(epoll_wait) F(eventfd) F(signalfd) \
-  F(memfd_create) F(mmap) F(pthread_create) F(fstat)
+  F(memfd_create) F(mmap) F(pthread_create) F(fstat) F(stat) F(lstat) F(access) F(opendir) F(readdir) F(readlink) \
+  F(realpath) F(getcwd) F(statvfs) F(link) F(unlinkat) F(fchmod) F(mkostemp) F(sendfile) F(setsockopt) F(getsockname) \
+  F(getifaddrs)
 // clang-format on
 
 enum Function : int {
@@ -128,10 +133,11 @@ __attribute__((constructor)) void set_up() {
 /// Records how many descriptors are open; called as the process exits.
 __attribute__((destructor)) void count_descriptors() {
   if (plan.counts == nullptr || getpid() != plan.pid) return;
-  DIR* const folder = opendir("/proc/self/fd");
+  DIR* const folder = next<DIR* (*)(const char*)>("opendir")("/proc/self/fd");
   if (folder == nullptr) return;
   uint64_t count = 0;
-  while (const dirent* const entry = readdir(folder)) count += entry->d_name[0] != '.' ? 1 : 0;
+  const auto read_entry = next<dirent* (*)(DIR*)>("readdir");
+  while (const dirent* const entry = read_entry(folder)) count += entry->d_name[0] != '.' ? 1 : 0;
   closedir(folder);
   plan.counts->descriptors[plan.process].store(count - 1);  // without that of the folder
 }
@@ -146,7 +152,11 @@ template <class... Rest>
 void write_subject(char* to, int fd, const Rest&...) {
   char link[64];
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  if (readlink(link, to, sizeof(Counts::subject) - 1) < 0) to[0] = 0;
+  if (next<ssize_t (*)(const char*, char*, size_t)>("readlink")(link, to, sizeof(Counts::subject) - 1) < 0) to[0] = 0;
+}
+template <class... Rest>
+void write_subject(char* to, DIR* folder, const Rest&...) {
+  write_subject(to, dirfd(folder));
 }
 template <class First, class... Rest>
 void write_subject(char*, const First&, const Rest&...) {}
@@ -270,6 +280,29 @@ FORWARD(memfd_create, int, memfd_create, (const char* name, unsigned flags), (na
 FORWARD(mmap, void*, mmap, (void* at, size_t size, int protection, int flags, int fd, off_t offset),
         (at, size, protection, flags, fd, offset), MAP_FAILED)
 FORWARD(fstat, int, fstat, (int fd, struct stat* about), (fd, about), -1)
+FORWARD(fstat, int, fstat64, (int fd, struct stat64* about), (fd, about), -1)
+FORWARD(stat, int, stat, (const char* path, struct stat* about), (path, about), -1)
+FORWARD(stat, int, stat64, (const char* path, struct stat64* about), (path, about), -1)
+FORWARD(lstat, int, lstat, (const char* path, struct stat* about), (path, about), -1)
+FORWARD(lstat, int, lstat64, (const char* path, struct stat64* about), (path, about), -1)
+FORWARD(access, int, access, (const char* path, int mode), (path, mode), -1)
+FORWARD(opendir, DIR*, opendir, (const char* path), (path), nullptr)
+FORWARD(opendir, DIR*, fdopendir, (int fd), (fd), nullptr)
+FORWARD(readdir, dirent*, readdir, (DIR * folder), (folder), nullptr)
+FORWARD(readdir, dirent64*, readdir64, (DIR * folder), (folder), nullptr)
+FORWARD(readlink, ssize_t, readlink, (const char* path, char* to, size_t size), (path, to, size), -1)
+FORWARD(realpath, char*, realpath, (const char* path, char* to), (path, to), nullptr)
+FORWARD(getcwd, char*, getcwd, (char* to, size_t size), (to, size), nullptr)
+FORWARD(statvfs, int, statvfs, (const char* path, struct statvfs* about), (path, about), -1)
+FORWARD(link, int, link, (const char* from, const char* to), (from, to), -1)
+FORWARD(unlinkat, int, unlinkat, (int folder, const char* path, int flags), (folder, path, flags), -1)
+FORWARD(fchmod, int, fchmod, (int fd, mode_t mode), (fd, mode), -1)
+FORWARD(mkostemp, int, mkostemp, (char* path, int flags), (path, flags), -1)
+FORWARD(sendfile, ssize_t, sendfile, (int to, int from, off_t* at, size_t count), (to, from, at, count), -1)
+FORWARD(setsockopt, int, setsockopt, (int fd, int level, int option, const void* value, socklen_t size),
+        (fd, level, option, value, size), -1)
+FORWARD(getsockname, int, getsockname, (int fd, sockaddr* address, socklen_t* size), (fd, address, size), -1)
+FORWARD(getifaddrs, int, getifaddrs, (ifaddrs * *first), (first), -1)
 
 /// A descriptor is closed whatever close() returns.
 extern "C" int close(int fd) {
