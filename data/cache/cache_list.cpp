@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "data/cache/token_cache.h"
 #include "engine/base/bounded_json.h"
 #include "engine/base/errors.h"
 #include "engine/base/file_descriptor.h"
@@ -37,7 +38,7 @@ bool is_cache(const fs::path& path) {
   std::error_code error;
   if (!fs::is_directory(fs::symlink_status(path, error))) return false;
   const bool partial = name.starts_with('.') && name.ends_with(kPartial) && name.size() > kPartial.size() + 1;
-  return fs::exists(path / "tokens", error) && (partial || fs::exists(path / "about.json", error)) &&
+  return fs::exists(path / "tokens", error) && (partial || fs::exists(path / kCacheFacts, error)) &&
          fs::exists(lock_of(path.parent_path(), name), error);
 }
 
@@ -49,7 +50,7 @@ CacheEntry entry_of(const fs::path& path) {
   entry.used =
       std::max(fs::last_write_time(path, error), fs::last_write_time(lock_of(path.parent_path(), entry.name), error));
   try {
-    const auto about = bounded_json_or_none(read_file(path / "about.json", kMostOfAbout));
+    const auto about = bounded_json_or_none(read_file(path / kCacheFacts, kMostOfAbout));
     if (about.is_object() && about.contains("samples") && about["samples"].is_number_integer() &&
         about.contains("tokens") && about["tokens"].is_number_integer()) {
       entry.samples = about["samples"].get<int64_t>();

@@ -15,6 +15,7 @@
 #include "data/readers/paths.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/publish_folder.h"
 #include "engine/base/log.h"
 #include "engine/base/user_cache.h"
 #include "engine/config/tables.h"
@@ -191,7 +192,7 @@ std::shared_ptr<const TokenCache> prepare(const PrepareRequest& request, const T
   make_store(request, tokenizer, partial.path());
   if (states_of(files) != states)
     throw InputError("{}: changed while it was being read. Try again when it is complete.", files.front());
-  publish_folder(partial.path(), folder);
+  publish_folder(partial.path(), folder, kCacheFacts);
   return std::make_shared<TokenCache>(folder);
 }
 

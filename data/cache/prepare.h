@@ -7,7 +7,7 @@
 
 #include "data/cache/token_cache.h"
 #include "data/tokenizers/tokenizer.h"
-#include "engine/config/sections.h"
+#include "engine/config/sections/data.h"
 
 namespace trainer::data {
 

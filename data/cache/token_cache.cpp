@@ -46,12 +46,12 @@ std::string seal_of(const nlohmann::json& about, const std::vector<std::string_v
 }
 
 nlohmann::json read_about(const fs::path& folder) {
-  const std::string file = (folder / "about.json").string();
+  const std::string file = (folder / kCacheFacts).string();
   return parse_json(read_file(file), file);
 }
 
 CacheFacts facts_from(const nlohmann::json& json, const fs::path& folder) {
-  const std::string file = (folder / "about.json").string();
+  const std::string file = (folder / kCacheFacts).string();
   CacheFacts facts;
   try {
     if (json.at("version") != kVersion) throw InputError("{}: has another version. Remove its folder.", file);
@@ -125,7 +125,7 @@ void TokenCacheWriter::finish(const CacheFacts& facts) {
   nlohmann::json json = bounded_json(to_json(facts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   json["hash"] = seal_of(json, columns);
   const std::string text = json.dump(1);
-  Column about(folder_ / "about.json");
+  Column about(folder_ / kCacheFacts);
   about.append(text.data(), text.size());
   about.flush();
 }

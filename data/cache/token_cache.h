@@ -33,6 +33,9 @@ struct CachedLabel {
   std::string first;  // "file:line"
 };
 
+/// The file without which a folder isn't a token cache: its metadata, with the hash of everything.
+inline constexpr const char* kCacheFacts = "about.json";
+
 /// The metadata of a token cache.
 struct CacheFacts {
   int64_t records = 0, samples = 0, tokens = 0;

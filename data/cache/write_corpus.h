@@ -5,7 +5,7 @@
 #include <string>
 
 #include "data/tokenizers/tokenizer.h"
-#include "engine/config/sections.h"
+#include "engine/config/sections/data.h"
 
 namespace trainer::data {
 

@@ -5,7 +5,7 @@
 
 #include "data/chat/conversation.h"
 #include "data/readers/record.h"
-#include "engine/config/sections.h"
+#include "engine/config/sections/data.h"
 
 namespace trainer::data {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/base/errors.h"
-#include "engine/config/sections.h"
+#include "engine/config/sections/data.h"
 
 namespace trainer::data {
 

@@ -9,7 +9,7 @@
 #include "data/readers/paths.h"
 #include "data/readers/record.h"
 #include "data/readers/record_reader.h"
-#include "engine/config/sections.h"
+#include "engine/config/sections/data.h"
 
 namespace trainer::data {
 

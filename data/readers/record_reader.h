@@ -5,7 +5,7 @@
 
 #include "data/readers/record.h"
 #include "data/readers/text_input.h"
-#include "engine/config/sections.h"
+#include "engine/config/sections/data.h"
 
 namespace trainer::data {
 

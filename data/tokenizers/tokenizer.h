@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/config/sections.h"
+#include "engine/config/sections/model.h"
 
 namespace trainer::data {
 

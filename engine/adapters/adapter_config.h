@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "engine/config/sections.h"
+#include "engine/config/sections/adapters.h"
 #include "models/model.h"
 
 namespace trainer::adapters {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/config/sections.h"
+#include "engine/config/sections/adapters.h"
 #include "models/model.h"
 
 namespace trainer::adapters {

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/config/sections.h"
+#include "engine/config/sections/adapters.h"
 #include "models/model.h"
 
 namespace trainer::adapters {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "engine/adapters/lora_linear.h"
-#include "engine/config/sections.h"
+#include "engine/config/sections/adapters.h"
 
 namespace trainer::adapters {
 

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <mutex>
+#include <optional>
 
 namespace trainer::file_operations {
 namespace fs = std::filesystem;
@@ -18,7 +19,8 @@ enum class Needs { kSpace, kNothing };
 
 std::mutex mutex;  // guards what follows
 Fault planned;
-bool armed = false, full = false, may_exchange = true;
+bool armed = false, full = false;
+std::optional<Pretend> lack;
 int64_t count = 0;
 thread_local int scopes = 0;
 
@@ -51,9 +53,9 @@ void plan_fault(const Fault& fault) {
   armed = full = false;
 }
 
-void forbid_exchange() {
+void pretend(Pretend what) {
   const std::lock_guard lock(mutex);
-  may_exchange = false;
+  lack = what;
 }
 
 void begin_save(int64_t number) {
@@ -114,12 +116,17 @@ int close(int fd) {
 }
 
 int rename(const fs::path& from, const fs::path& to) {
-  return allowed(Needs::kNothing) ? ::rename(from.c_str(), to.c_str()) : -1;
+  if (!allowed(Needs::kNothing)) return -1;
+  std::error_code ignored;
+  if (lack != Pretend::kNoFolders || !fs::is_directory(fs::symlink_status(from, ignored)))
+    return ::rename(from.c_str(), to.c_str());
+  errno = EMFILE;
+  return -1;
 }
 
 int exchange(const fs::path& one, const fs::path& other) {
   if (!allowed(Needs::kNothing)) return -1;
-  if (may_exchange) return renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE);
+  if (!lack) return renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE);
   errno = EINVAL;
   return -1;
 }

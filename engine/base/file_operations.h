@@ -25,8 +25,13 @@ struct Fault {
 };
 void plan_fault(const Fault& fault);
 
-/// From now on, exchange() fails with EINVAL, as on NFS.
-void forbid_exchange();
+/// A file system that can't do everything.
+enum class Pretend {
+  kNoExchange,  // NFS: exchange() fails with EINVAL
+  kNoFolders    // gcsfuse: it renames no folders, rename() fails with EMFILE
+};
+/// From now on, this process sees such a file system.
+void pretend(Pretend lack);
 
 /// Begins a save and restarts the count of operations. `number` (the save's step) grows from save to save.
 void begin_save(int64_t number);

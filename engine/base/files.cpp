@@ -42,7 +42,11 @@ const char* advice(int error) {
     case EIO:
       return "the disk reports an error: check it, or use another one";
     case ESTALE:
+    case ENOTCONN:
       return "the network file system lost the folder: check the mount";
+    case ENOSYS:
+    case EOPNOTSUPP:
+      return "this file system can't do that: use another one";
     case EEXIST:
     case ENOTEMPTY:
       return "the path already exists: move it away";
@@ -53,10 +57,6 @@ const char* advice(int error) {
 
 InputError input_error(const fs::path& path, std::string_view why) {
   return InputError("cannot read {}: {}", path.string(), why);
-}
-
-fs::path folder_of(const fs::path& path) {
-  return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
 /// The hidden name of this process's unfinished version of a file.
@@ -77,45 +77,18 @@ class RemoveUnlessKept {
   std::string path_;
 };
 
-/// Waits until a file's content or a folder's entries are on disk.
+}  // namespace
+
+fs::path folder_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
 void sync_path(const fs::path& path) {
   FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) throw machine_error("open", path, errno);
   // Some network file systems cannot sync a folder and return EINVAL; their rename is synchronous.
   if (ops::sync(file.get()) != 0 && errno != EINVAL) throw machine_error("sync to disk", path, errno);
 }
-
-void sync_tree(const fs::path& folder) {
-  try {
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
-      if (entry.is_regular_file() || entry.is_directory()) sync_path(entry.path());
-    }
-  } catch (const fs::filesystem_error& error) {
-    throw machine_error("list", folder, error.code().value());
-  }
-  sync_path(folder);
-}
-
-/// Replaces the folder `final` by `temp` and deletes the old one.
-void replace_folder(const fs::path& temp, const fs::path& final) {
-  fs::path old = temp;
-  if (ops::exchange(temp, final) != 0) {
-    if (errno != EINVAL && errno != ENOSYS) throw machine_error("publish", final, errno);
-    // This file system (NFS) cannot exchange two folders: for a moment neither has the final name.
-    old += ".old";
-    ops::remove_tree(old);  // of a process that died in here; `final` exists, so nothing is lost
-    if (ops::rename(final, old) != 0) throw machine_error("move away", final, errno);
-    if (ops::rename(temp, final) != 0) {
-      const int error = errno;
-      ops::rename(old, final);
-      throw machine_error("publish", final, error);
-    }
-  }
-  sync_path(folder_of(final));
-  ops::remove_tree(old);  // a failure doesn't matter: the new folder is published, and a leftover is harmless
-}
-
-}  // namespace
 
 void write_all(int fd, std::string_view content, const fs::path& path) {
   while (!content.empty()) {
@@ -187,13 +160,6 @@ void publish_written(const fs::path& temp, const fs::path& path) {
   sync_path(temp);
   if (ops::rename(temp, path) != 0) throw machine_error("publish", path, errno);
   sync_path(folder_of(path));
-}
-
-void publish_folder(const fs::path& temp, const fs::path& final) {
-  sync_tree(temp);
-  if (ops::rename(temp, final) == 0) return sync_path(folder_of(final));
-  if (errno != ENOTEMPTY && errno != EEXIST) throw machine_error("publish", final, errno);
-  replace_folder(temp, final);
 }
 
 void check_writable(const fs::path& folder) {

@@ -1,4 +1,4 @@
-// Reads whole files, and publishes files and folders atomically.
+// Reads whole files, and publishes files atomically.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,11 @@ void publish_written(const std::filesystem::path& temp, const std::filesystem::p
 /// Writes all of `content` to the open file `fd`; `path` is for the message. Errors: MachineError.
 void write_all(int fd, std::string_view content, const std::filesystem::path& path);
 
-/// Publishes the folder `temp` with all its files as `final`, on the same file system; replaces an existing folder.
-/// Everything is on disk when this returns. Errors: MachineError; `final` is then unchanged.
-void publish_folder(const std::filesystem::path& temp, const std::filesystem::path& final);
+/// The folder that `path` is in.
+std::filesystem::path folder_of(const std::filesystem::path& path);
+
+/// Waits until a file's content or a folder's entries are on disk. Errors: MachineError.
+void sync_path(const std::filesystem::path& path);
 
 /// Checks whether files can be created in `folder`, or, when it doesn't exist, whether it could be created.
 /// Leaves nothing behind. Errors: MachineError.

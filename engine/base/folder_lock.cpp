@@ -83,6 +83,16 @@ void create_private(const fs::path& folder) {
   if (mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST) throw machine_error("create", folder, errno);
 }
 
+/// The error of a lock file that couldn't be opened or written.
+MachineError write_error(const fs::path& path, int error) {
+  std::error_code ignored;
+  if (error != EPERM || !fs::exists(path, ignored)) return machine_error("write", path, error);
+  return MachineError(
+      "cannot write {}: {}\n  this file system changes no files in place: mount it so that it does (rclone: "
+      "--vfs-cache-mode full), or set output_dir to another one",
+      path.string(), std::strerror(error));
+}
+
 /// The error of a lock that couldn't be taken.
 MachineError lock_error(const fs::path& path, int error) {
   if (error != ENOSYS && error != ENOLCK && error != EOPNOTSUPP) return machine_error("lock", path, error);
@@ -120,7 +130,7 @@ void FolderLock::acquire() {
   const fs::path path = folder_ / kName;
   do {
     file_.reset(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
-    if (!file_) throw machine_error("write", path, errno);
+    if (!file_) throw write_error(path, errno);
     int locked = 0;
     do locked = flock(file_.get(), LOCK_EX | LOCK_NB);
     while (locked != 0 && errno == EINTR);
@@ -146,7 +156,7 @@ void FolderLock::sign() {
   const std::string text = who_ + "\n" + line_;
   if (pwrite(file_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
       ftruncate(file_.get(), static_cast<off_t>(text.size())) != 0)
-    throw machine_error("write", folder_ / kName, errno);
+    throw write_error(folder_ / kName, errno);
 }
 
 FolderLock::~FolderLock() {

@@ -30,8 +30,8 @@ class FolderInUse : public MachineError {
 /// Holds `folder`/.lock, creating the folder when it doesn't exist. The kernel releases the lock however the process
 /// dies, so a stale lock file never blocks; the file remains and names the last holder. Each holder has a higher leader
 /// epoch than all before it (Note [Leader epochs]). A folder that is created here is for this user only, and removed
-/// again if it is still empty at the end. Errors: FolderInUse, which names the holder; MachineError when the folder can't
-/// be written to.
+/// again if it is still empty at the end. Errors: FolderInUse, which names the holder; MachineError when the folder
+/// can't be written to.
 class FolderLock {
  public:
   explicit FolderLock(const std::filesystem::path& folder);

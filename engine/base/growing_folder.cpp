@@ -2,6 +2,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/publish_folder.h"
 
 namespace trainer {
 namespace fs = std::filesystem;

@@ -242,8 +242,10 @@ Loaded load_newest(const fs::path& output_dir, const RunState& state, const Fold
     if (first.empty()) first = problem;
     loaded.skipped.push_back(problem);
   }
-  throw InputError("{}\n  No older checkpoint in {} is intact: start from scratch in another output_dir.", first,
-                   output_dir.string());
+  throw InputError(
+      "{}\n  No older checkpoint in {} is intact. If the file system is at fault, try again later; else start from "
+      "scratch in another output_dir.",
+      first, output_dir.string());
 }
 
 }  // namespace trainer::checkpoint

@@ -13,6 +13,7 @@
 #include "engine/base/files.h"
 #include "engine/base/link_protocol.h"
 #include "engine/base/metrics.h"
+#include "engine/base/publish_folder.h"
 #include "engine/checkpoint/contents.h"
 
 namespace trainer::checkpoint {
@@ -187,7 +188,10 @@ void remove_partial(const fs::path& output_dir) {
 
 void remove_checkpoint(const fs::path& folder) {
   const fs::path doomed = folder.parent_path() / ("." + folder.filename().string() + ".removing");
-  if (ops::rename(folder, doomed) != 0 || ops::remove_tree(doomed) != 0) throw machine_error("remove", folder, errno);
+  bool gone = rename_folder(folder, doomed) == 0 && ops::remove_tree(doomed) == 0;
+  if (!gone && errno == EOPNOTSUPP)  // without its manifest it isn't a checkpoint
+    gone = ops::remove_file(folder / kManifestFile) == 0 && ops::remove_tree(folder) == 0;
+  if (!gone) throw machine_error("remove", folder, errno);
 }
 
 void rotate(const fs::path& output_dir, const Keep& keep, int64_t step) {

@@ -11,6 +11,7 @@
 #include "engine/base/file_operations.h"
 #include "engine/base/files.h"
 #include "engine/base/log.h"
+#include "engine/base/publish_folder.h"
 #include "engine/base/uncaught.h"
 #include "engine/checkpoint/digest.h"
 #include "engine/checkpoint/leader_epoch.h"
@@ -128,20 +129,24 @@ Saver::Report Saver::publish() {
     about_.files.insert(about_.files.end(), others.begin(), others.end());
     write_manifest(about_, partial_);
     require_leads(owner_);
-    publish_folder(partial_, final);
+    publish_folder(partial_, final, kManifestFile);
   });
   if (!problem.empty()) return {problem, ""};
-  const std::string trouble = problem_of([&] {
+  const std::string unlinked = problem_of([&] {
     owner_.require();
     link_latest(options_.output_dir, final);
     // Paused just before, this process has linked its checkpoint after a newer one of another owner.
     if (!owner_.taken_over().empty())
       if (const auto newest = newest_checkpoint(options_.output_dir)) link_latest(options_.output_dir, newest->folder);
+  });
+  const std::string unrotated = problem_of([&] {
     owner_.require();
     rotate(options_.output_dir, options_.keep, about_.progress.step);
   });
   // The checkpoint is published, so the run doesn't need to stop.
-  if (!trouble.empty()) log::warning("{} is saved, but {}", final.filename().string(), trouble);
+  for (const std::string& trouble : {unlinked, unrotated})
+    if (!trouble.empty() && said_.insert(trouble).second)  // some file systems refuse every link
+      log::warning("{} is saved, but {}", final.filename().string(), trouble);
   return {};
 }
 
@@ -176,7 +181,7 @@ void Saver::replace_manifest(const Manifest& manifest, const fs::path& folder) c
       if (file_operations::duplicate(folder / file.name, next / file.name) != 0)
         throw machine_error("link", next / file.name, errno);
     write_manifest(manifest, next);
-    publish_folder(next, folder);
+    publish_folder(next, folder, kManifestFile);
   } catch (const MachineError&) {
     file_operations::remove_tree(next);
     throw;

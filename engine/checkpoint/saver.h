@@ -6,6 +6,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "engine/base/folder_lock.h"
@@ -108,6 +109,7 @@ class Saver {
   std::promise<void> copied_;
   std::future<void> copy_;
   std::future<Report> work_;
+  std::set<std::string> said_;  // what went wrong after a checkpoint was published
 };
 
 }  // namespace trainer::checkpoint

@@ -1,4 +1,4 @@
-// The YAML spelling of every enum in sections.h; the names appear only here.
+// The YAML spelling of every enum in sections/; the names appear only here.
 #pragma once
 
 #include <concepts>

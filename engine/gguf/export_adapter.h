@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "engine/config/sections.h"
+#include "engine/config/sections/adapters.h"
 #include "engine/gguf/export_model.h"
 
 namespace trainer::gguf {

@@ -7,6 +7,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/file_operations.h"
 #include "engine/base/files.h"
+#include "engine/base/publish_folder.h"
 #include "engine/checkpoint/leader_epoch.h"
 #include "engine/checkpoint/signature.h"
 #include "engine/launch/background.h"
@@ -194,7 +195,7 @@ void CopyReceiver::publish() {
     publish_files();
   } else {
     check_complete();
-    publish_folder(partial_, final_folder());
+    publish_folder(partial_, final_folder(), checkpoint::kManifestFile);
     const auto newest = checkpoint::newest_checkpoint(output_dir_);
     if (newest) checkpoint::link_latest(output_dir_, newest->folder);
     if (newest && keep_) checkpoint::rotate(output_dir_, *keep_, newest->step);

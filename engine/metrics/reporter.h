@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/config/sections.h"
+#include "engine/config/sections/running.h"
 #include "engine/metrics/event_file.h"
 #include "engine/metrics/metrics_log.h"
 #include "engine/metrics/progress.h"

@@ -4,7 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "engine/config/sections.h"
+#include "engine/config/sections/training.h"
 
 namespace trainer::optim {
 

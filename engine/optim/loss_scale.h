@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/config/sections.h"
+#include "engine/config/sections/training.h"
 
 namespace trainer::optim {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/config/sections.h"
+#include "engine/config/sections/training.h"
 #include "engine/dist/comm.h"
 #include "engine/parallel/logical_tensor.h"
 

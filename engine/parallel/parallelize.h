@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/config/sections.h"
+#include "engine/config/sections/distributed.h"
 #include "engine/dist/bucket_reducer.h"
 #include "engine/dist/graph.h"
 #include "engine/parallel/parallel_model.h"

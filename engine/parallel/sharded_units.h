@@ -3,7 +3,7 @@
 #include <array>
 #include <memory>
 
-#include "engine/config/sections.h"
+#include "engine/config/sections/distributed.h"
 #include "engine/parallel/forward_pass.h"
 #include "engine/parallel/sharded_unit.h"
 #include "engine/parallel/wrap_policy.h"

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "engine/config/sections.h"
+#include "engine/config/sections/distributed.h"
 #include "models/model.h"
 
 namespace trainer::parallel {

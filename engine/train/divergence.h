@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/config/sections.h"
+#include "engine/config/sections/training.h"
 #include "engine/optim/loss_watch.h"
 #include "engine/train/memory_snapshot.h"
 

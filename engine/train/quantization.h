@@ -1,7 +1,7 @@
 // Frozen weights in 4 bits.
 #pragma once
 
-#include "engine/config/sections.h"
+#include "engine/config/sections/model.h"
 #include "models/model.h"
 #include "models/nn/storage.h"
 

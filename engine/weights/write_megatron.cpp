@@ -10,6 +10,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/publish_folder.h"
 #include "engine/tensorfile/safetensors_writer.h"
 #include "engine/weights/megatron_source.h"
 #include "models/llama/model.h"

@@ -10,8 +10,12 @@
 #include <csignal>
 #include <fstream>
 #include <optional>
+#include <sstream>
 
+#include "engine/base/file_operations.h"
 #include "engine/base/folder_lock.h"
+#include "engine/base/object_store.h"
+#include "engine/base/publish_folder.h"
 
 namespace trainer {
 namespace {
@@ -50,19 +54,25 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// Runs `action` in a separate process whose files cannot grow beyond `bytes`; true when it returned true.
+/// Runs `action` in a separate process; true when it returned true.
 template <class Action>
-bool with_file_size_limit(rlim_t bytes, Action action) {
+bool succeeds_in_child(Action action) {
   const pid_t child = fork();
-  if (child == 0) {
-    std::signal(SIGXFSZ, SIG_IGN);  // then write() fails with EFBIG, possibly after a partial write
-    const rlimit limit{bytes, bytes};
-    setrlimit(RLIMIT_FSIZE, &limit);
-    _exit(action() ? 0 : 1);
-  }
+  if (child == 0) _exit(action() ? 0 : 1);
   int status = 0;
   waitpid(child, &status, 0);
   return status == 0;
+}
+
+/// In a process whose files cannot grow beyond `bytes`.
+template <class Action>
+bool with_file_size_limit(rlim_t bytes, Action action) {
+  return succeeds_in_child([&] {
+    std::signal(SIGXFSZ, SIG_IGN);  // then write() fails with EFBIG, possibly after a partial write
+    const rlimit limit{bytes, bytes};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    return action();
+  });
 }
 
 TEST_F(Files, ReadsWhatWasPublished) {
@@ -135,6 +145,44 @@ TEST_F(Files, AFolderIsNotPublishedOverAFile) {
   EXPECT_THROW(publish_folder(folder_ / "temp", folder_ / "final"), MachineError);
   EXPECT_EQ(read_file(folder_ / "final"), "mine");
   EXPECT_TRUE(fs::exists(folder_ / "temp"));
+}
+
+/// In a process of its own, which can't rename folders.
+TEST_F(Files, PublishesTheFilesOfAFolderWhereNoFolderIsRenamed) {
+  fs::create_directories(folder_ / "temp");
+  for (const char* const name : {"a", "manifest", "z"}) write(folder_ / "temp" / name, "new");
+  fs::create_directories(folder_ / "final");
+  for (const char* const name : {"a", "manifest", "stale"}) write(folder_ / "final" / name, "old");
+  EXPECT_TRUE(succeeds_in_child([this] {
+    file_operations::pretend(file_operations::Pretend::kNoFolders);
+    try {
+      publish_folder(folder_ / "temp", folder_ / "final");  // half of it would be visible
+      return false;
+    } catch (const MachineError& error) {
+      if (std::string(error.what()).find("renames no folders") == std::string::npos) return false;
+    }
+    publish_folder(folder_ / "temp", folder_ / "final", "manifest");
+    return true;
+  }));
+  for (const char* const name : {"a", "manifest", "z"}) EXPECT_EQ(read_file(folder_ / "final" / name), "new") << name;
+  EXPECT_EQ(entries(folder_ / "final"), 3u);
+  EXPECT_EQ(entries(folder_), 1u);
+}
+
+TEST_F(Files, AnObjectStoreIsKnownByTheProgramThatShowsIt) {
+  const auto is_store = [](const std::string& device) {
+    std::istringstream mounts(
+        "22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n"
+        "90 22 0:41 / /mnt/my\\040runs rw,nosuid shared:40 master:2 - fuse.s3fs s3fs rw,user_id=0\n"
+        "91 22 0:42 / /mnt/blobs rw - fuse blobfuse2 rw\n"
+        "92 22 0:43 / /mnt/home rw - fuse.sshfs rclone rw\n"
+        "93 22 0:44 / /mnt/rclone rw - ext4 rclone rw\n");
+    return is_object_store(mounts, device);
+  };
+  EXPECT_TRUE(is_store("0:41"));
+  EXPECT_TRUE(is_store("0:42"));
+  for (const char* const device : {"254:1", "0:43", "0:44", "0:4", "0:99"}) EXPECT_FALSE(is_store(device)) << device;
+  EXPECT_FALSE(is_in_object_store(folder_));
 }
 
 TEST_F(Files, CheckWritableLeavesNothing) {

@@ -229,15 +229,20 @@ TEST_P(CrashPoints, AnErrorAtAnyOperationLeavesTheRunAndAnIntactCheckpoint) {
   for (const int end : ends) EXPECT_EQ(end, kSaved);
 }
 
-/// NFS can't exchange two folders: a checkpoint that is replaced has no name for a moment.
-TEST(CrashPointsWithoutExchange, AKillAtAnyOperationLeavesTheReplacedCheckpoint) {
-  const TemporaryFolder temporary;
-  const fs::path before = temporary.path() / "before", folder = temporary.path() / "run";
-  const auto save = [](const fs::path& into, std::vector<int64_t> steps, int operation) {
+/// On a file system that can't do everything, whose recovery the launcher does before the ranks look for a checkpoint.
+class CrashPointsOnPoorFileSystems : public ::testing::TestWithParam<file_operations::Pretend> {
+ protected:
+  CrashPointsOnPoorFileSystems() {
+    fs::create_directory(before_);
+    save(before_, {2, 3}, 0);
+  }
+
+  /// Kills it at the `operation`; 0: doesn't. Returns the number of operations, or -SIGKILL.
+  static int save(const fs::path& into, const std::vector<int64_t>& steps, int operation) {
     return run_processes(1,
                          [&](dist::Comm& comm) {
                            TinyRun run(false, comm);
-                           file_operations::forbid_exchange();
+                           file_operations::pretend(GetParam());
                            for (const int64_t step : steps) {
                              file_operations::plan_fault({.operation = operation});
                              run.save(into, step);
@@ -245,32 +250,61 @@ TEST(CrashPointsWithoutExchange, AKillAtAnyOperationLeavesTheReplacedCheckpoint)
                            return static_cast<int>(file_operations::operations());
                          })
         .front();
-  };
-  fs::create_directory(before);
-  save(before, {2, 3}, 0);
-  const auto restore = [&] {
-    fs::remove_all(folder);
-    fs::copy(before, folder, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
-  };
-  restore();
-  const int operations = save(folder, {3}, 0);
-  EXPECT_GT(operations, 20);
-  int moved_away = 0;
-  for (int operation = 1; operation <= operations; ++operation) {
+  }
+
+  void restore() const {
+    fs::remove_all(folder_);
+    fs::copy(before_, folder_, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  }
+
+  /// Kills a save of `step` at every operation, and calls `check` with the operation after each.
+  template <class Check>
+  void kill_at_each(int64_t step, const Check& check) {
     restore();
-    EXPECT_EQ(save(folder, {3}, operation), -SIGKILL) << operation;
-    moved_away += fs::exists(folder / "checkpoint-3") ? 0 : 1;
-    checkpoint::recover_replaced(folder);  // as the launcher does before the ranks look for a checkpoint
+    const int operations = save(folder_, {step}, 0);
+    EXPECT_GT(operations, 20);
+    for (int operation = 1; operation <= operations; ++operation) {
+      restore();
+      EXPECT_EQ(save(folder_, {step}, operation), -SIGKILL) << operation;
+      check(operation);
+      if (HasFailure()) return;
+    }
+  }
+
+  const TemporaryFolder temporary_;
+  const fs::path before_ = temporary_.path() / "before", folder_ = temporary_.path() / "run";
+};
+
+/// NFS can't exchange two folders: a checkpoint that is replaced has no name for a moment. Where no folder is renamed,
+/// it has files of both.
+TEST_P(CrashPointsOnPoorFileSystems, AKillAtAnyOperationLeavesTheReplacedCheckpoint) {
+  int moved_away = 0;
+  kill_at_each(3, [&](int operation) {
+    moved_away += fs::exists(folder_ / "checkpoint-3") ? 0 : 1;
+    checkpoint::recover_replaced(folder_);
     const auto comm = dist::solo_comm();
     TinyRun run(false, *comm);
-    EXPECT_EQ(run.load_newest(folder).manifest.progress.step, 3) << operation;
+    EXPECT_EQ(run.load_newest(folder_).manifest.progress.step, 3) << operation;
     EXPECT_TRUE(run.is_at(3)) << operation;
-    run.save(folder, 4);
-    EXPECT_TRUE(checkpoint::find_unfinished(folder).empty()) << operation;
-  }
-  EXPECT_EQ(moved_away, 1);
+    run.save(folder_, 4);
+    EXPECT_TRUE(checkpoint::find_unfinished(folder_).empty()) << operation;
+  });
+  EXPECT_EQ(moved_away, GetParam() == file_operations::Pretend::kNoExchange ? 1 : 0);
 }
 
+TEST_P(CrashPointsOnPoorFileSystems, AKillAtAnyOperationLeavesAnIntactCheckpoint) {
+  int half = 0;
+  kill_at_each(4, [&](int operation) {
+    const fs::path newest = folder_ / "checkpoint-4";
+    half += fs::exists(newest) && !checkpoint::is_checkpoint(newest) ? 1 : 0;
+    expect_recovers(folder_, 4, fmt::format("killed at operation {}", operation));
+  });
+  EXPECT_EQ(half > 0, GetParam() == file_operations::Pretend::kNoFolders);
+}
+
+INSTANTIATE_TEST_SUITE_P(Lacks, CrashPointsOnPoorFileSystems,
+                         ::testing::Values(file_operations::Pretend::kNoExchange,
+                                           file_operations::Pretend::kNoFolders));
 INSTANTIATE_TEST_SUITE_P(Ranks, CrashPoints, ::testing::ValuesIn(kSettings));
 INSTANTIATE_TEST_SUITE_P(Ranks, Transfers, ::testing::Values(kSettings[6], kSettings[7]));
 

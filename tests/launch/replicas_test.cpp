@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/files.h"
+#include "engine/base/publish_folder.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/contents.h"
 #include "engine/checkpoint/digest.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/config/document/document.h"
-#include "engine/config/sections.h"
+#include "engine/config/sections/adapters.h"
 
 namespace trainer::config {
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "engine/config/sections.h"
+#include "engine/config/sections/training.h"
 
 namespace trainer::config {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/config/sections.h"
+#include "engine/config/sections/data.h"
 
 namespace trainer::config {
 

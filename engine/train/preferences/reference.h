@@ -9,7 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "data/samples/samples.h"
-#include "engine/config/sections.h"
+#include "engine/config/sections/training.h"
 #include "engine/parallel/parallel_model.h"
 
 namespace trainer::train {
