@@ -15,8 +15,8 @@
 #include "data/readers/paths.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
-#include "engine/base/publish_folder.h"
 #include "engine/base/log.h"
+#include "engine/base/publish_folder.h"
 #include "engine/base/user_cache.h"
 #include "engine/config/tables.h"
 
@@ -68,12 +68,17 @@ std::string recipe(const PrepareRequest& request, const std::vector<std::string>
   return text;
 }
 
+MachineError cache_error(const char* action, const fs::path& path, int error) {
+  return MachineError("{}\n  Tokenized samples are cached there: set data.cache_dir to a writable folder.",
+                      machine_error(action, path, error).what());
+}
+
 /// A lock that one process holds at a time while the others wait. The kernel releases it when the process dies.
 class PreparationLock {
  public:
   explicit PreparationLock(const fs::path& path)
       : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
-    if (!file_) throw machine_error("write", path, errno);
+    if (!file_) throw cache_error("write", path, errno);
     while (flock(file_.get(), LOCK_EX) != 0)
       if (errno != EINTR) throw machine_error("lock", path, errno);
     futimens(file_.get(), nullptr);  // when the cache was last used, for `trainer cache`
@@ -89,7 +94,7 @@ class PartialFolder {
   explicit PartialFolder(const fs::path& path) : path_(path) {
     fs::remove_all(path_);  // left behind by a killed process
     std::error_code error;
-    if (!fs::create_directory(path_, error)) throw machine_error("create", path_, error.value());
+    if (!fs::create_directory(path_, error)) throw cache_error("create", path_, error.value());
   }
   ~PartialFolder() {
     std::error_code ignored;
@@ -180,9 +185,7 @@ std::shared_ptr<const TokenCache> prepare(const PrepareRequest& request, const T
   std::error_code error;
   if (cache == folder_without_home()) create_private(cache);
   fs::create_directories(memory, error);
-  if (error)
-    throw MachineError("{}\n  Tokenized samples are cached there: set data.cache_dir to a writable folder.",
-                       machine_error("create", memory, error.value()).what());
+  if (error) throw cache_error("create", memory, error.value());
   const std::vector<std::string> files = expand_paths(request.source), states = states_of(files);
   const std::string name = text_hash(recipe(request, files, tokenizer, memory));
   const fs::path folder = place_of(cache, name);

@@ -25,6 +25,8 @@ const char* advice(int error) {
       return "the disk is full: free some space or use another folder";
     case EDQUOT:
       return "your quota is used up: delete files or use another folder";
+    case EFBIG:
+      return "the file is larger than this account (`ulimit -f`) or the file system allows: use another one";
     case EACCES:
     case EPERM:
       return "no permission: use another folder, or change its owner or mode";

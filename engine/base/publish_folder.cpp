@@ -1,11 +1,14 @@
 #include "engine/base/publish_folder.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <vector>
 
 #include "engine/base/errors.h"
+#include "engine/base/file_descriptor.h"
 #include "engine/base/file_operations.h"
 #include "engine/base/files.h"
 #include "engine/base/object_store.h"
@@ -60,22 +63,46 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-/// Note [File systems that rename no folders].
+// Note [File systems that rename no folders], also for what follows.
+constexpr const char* kUnfinished = ".unfinished";
+
+void mark_unfinished(const fs::path& folder) {
+  const FileDescriptor mark(ops::create(folder / kUnfinished));
+  if (!mark) throw machine_error("write", folder / kUnfinished, errno);
+}
+
 void move_files(const fs::path& temp, const fs::path& final, const std::string& last) {
-  if (ops::make_folder(final) != 0 && errno != EEXIST) throw machine_error("create", final, errno);
-  const std::vector<std::string> names = names_in(temp);
   const auto move = [&](const std::string& name) {
     if (ops::rename(temp / name, final / name) != 0) throw machine_error("publish", final / name, errno);
   };
+  const std::vector<std::string> names = names_in(temp);
+  mark_unfinished(temp);
+  if (ops::make_folder(final) != 0 && errno != EEXIST) throw machine_error("create", final, errno);
+  const std::vector<std::string> before = names_in(final);
+  try {
+    move(kUnfinished);
+  } catch (const MachineError&) {  // if the run has been taken over, `temp` is gone
+    rmdir(final.c_str());          // if it is empty
+    throw;
+  }
   for (const std::string& name : names)
     if (name != last) move(name);
   sync_path(final);
   move(last);
   sync_path(final);
   sync_path(folder_of(final));
-  for (const std::string& name : names_in(final))
+  // As in replace_folder(), what fails from here on doesn't matter.
+  for (const std::string& name : before)
     if (!std::binary_search(names.begin(), names.end(), name)) ops::remove_file(final / name);
-  ops::remove_tree(temp);  // as in replace_folder()
+  ops::remove_file(final / kUnfinished);
+  ops::remove_tree(temp);
+}
+
+/// Removes a marked folder, the mark last. As remove_tree().
+int remove_marked(const fs::path& folder) {
+  for (const std::string& name : names_in(folder))
+    if (name != kUnfinished && ops::remove_file(folder / name) != 0) return -1;
+  return ops::remove_tree(folder);
 }
 
 }  // namespace
@@ -104,6 +131,25 @@ void publish_folder(const fs::path& temp, const fs::path& final, const std::stri
         "(gcsfuse: --rename-dir-limit)",
         final.string(), std::strerror(errno));
   sync_path(folder_of(final));
+}
+
+void remove_folder(const fs::path& folder, const std::string& first) {
+  const fs::path doomed = folder.parent_path() / ("." + folder.filename().string() + ".removing");
+  bool gone = rename_folder(folder, doomed) == 0 && ops::remove_tree(doomed) == 0;
+  if (!gone && errno == EOPNOTSUPP) {
+    mark_unfinished(folder);
+    gone = ops::remove_file(folder / first) == 0 && remove_marked(folder) == 0;
+  }
+  if (!gone) throw machine_error("remove", folder, errno);
+}
+void settle_folder(const fs::path& folder, const std::string& last) {
+  std::error_code error;
+  if (!fs::exists(folder / kUnfinished, error))
+    rmdir(folder.c_str());  // only if nothing else was left of it
+  else if (fs::exists(folder / last, error))
+    ops::remove_file(folder / kUnfinished);
+  else if (!error)
+    remove_marked(folder);
 }
 
 }  // namespace trainer

@@ -98,6 +98,7 @@ void write(int fd, std::string_view text) noexcept {
 void outlive() {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGTTOU, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
 }
 
 void open_missing() {

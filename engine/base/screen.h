@@ -32,8 +32,9 @@ void print(fmt::format_string<Args...> format, Args&&... args) {
   write(STDOUT_FILENO, fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// From now on, neither a reader that closes its end (SIGPIPE) nor terminal output from the background (SIGTTOU) ends
-/// or stops this process or the programs that it executes.
+/// From now on, neither a reader that closes its end (SIGPIPE), nor terminal output from the background (SIGTTOU), nor a
+/// file that grows beyond `ulimit -f` (SIGXFSZ; the write fails with EFBIG) ends or stops this process or the programs
+/// that it executes.
 void outlive();
 
 /// Opens the standard descriptors that are closed (`>&-`), so that no other file gets their numbers and receives output

@@ -182,16 +182,13 @@ void remove_partial(const fs::path& output_dir) {
   for (const fs::path& entry : entries_of(output_dir)) {
     const std::string name = entry.filename().string();
     if (name.starts_with(kPartialPrefix)) ops::remove_tree(entry);
+    if (step_of(name)) settle_folder(entry, kManifestFile);
     if (name.starts_with(".") && name.ends_with(".tmp")) ops::remove_file(entry);  // of publish_file, link_latest
   }
 }
 
 void remove_checkpoint(const fs::path& folder) {
-  const fs::path doomed = folder.parent_path() / ("." + folder.filename().string() + ".removing");
-  bool gone = rename_folder(folder, doomed) == 0 && ops::remove_tree(doomed) == 0;
-  if (!gone && errno == EOPNOTSUPP)  // without its manifest it isn't a checkpoint
-    gone = ops::remove_file(folder / kManifestFile) == 0 && ops::remove_tree(folder) == 0;
-  if (!gone) throw machine_error("remove", folder, errno);
+  remove_folder(folder, kManifestFile);
 }
 
 void rotate(const fs::path& output_dir, const Keep& keep, int64_t step) {

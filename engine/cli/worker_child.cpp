@@ -14,19 +14,18 @@
 #include "engine/base/beside_program.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/uncaught.h"
 #include "engine/cli/worker.h"
 
 namespace trainer::cli {
 namespace {
 
-/// In the child: replaces it with the program, or exits.
-[[noreturn]] void become(std::string (*path)(), const Arguments& arguments, const config::Plan* plan) {
+/// In the child: replaces it with the program, or writes to `errors` why that failed, and exits.
+[[noreturn]] void become(std::string (*path)(), const Arguments& arguments, const config::Plan* plan, int errors) {
   try {
     become_program(path(), arguments, plan);
-  } catch (const Error& error) {
-    _exit(error.code());
-  } catch (...) {
-    _exit(kInternalFailure);
+  } catch (const std::exception& error) {
+    _exit(end_uncaught(error, errors));
   }
 }
 
@@ -59,7 +58,7 @@ int run_program(std::string (*path)(), const Arguments& arguments, const config:
   const pid_t child = fork_here();
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    become(path, arguments, &plan);
+    become(path, arguments, &plan, STDERR_FILENO);
   }
   return exit_code_of(child);
 }
@@ -74,7 +73,7 @@ std::optional<std::string> ask_program(std::string (*path)(), const Arguments& a
     dup2(nowhere, STDIN_FILENO);
     dup2(ends[1], STDOUT_FILENO);
     dup2(nowhere, STDERR_FILENO);
-    become(path, arguments, plan);
+    become(path, arguments, plan, STDERR_FILENO);
   }
   close(ends[1]);
   std::string text = read_to_end(ends[0]);
@@ -108,7 +107,7 @@ launch::Preparation run_prepare(const config::Plan& plan) {
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     dup2(ends[1], STDOUT_FILENO);  // why it fails, if it does
-    become(prepare_path, {}, &plan);
+    become(prepare_path, {}, &plan, STDOUT_FILENO);
   }
   close(ends[1]);
   std::string said = read_to_end(ends[0]);

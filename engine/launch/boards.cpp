@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "engine/base/errors.h"
+#include "engine/base/files.h"
 
 namespace trainer::launch {
 namespace {
@@ -29,7 +29,7 @@ Boards::Boards(int ranks)
     : bytes_(sizeof(BoardMemory) * static_cast<size_t>(ranks)), file_(memfd_create("trainer boards", MFD_CLOEXEC)) {
   const bool sized = file_ && ftruncate(file_.get(), static_cast<off_t>(bytes_)) == 0;
   void* const at = sized ? mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, file_.get(), 0) : MAP_FAILED;
-  if (at == MAP_FAILED) throw MachineError("cannot allocate memory to watch the ranks: {}", std::strerror(errno));
+  if (at == MAP_FAILED) throw machine_error("allocate", "memory to watch the ranks", errno);
   boards_ = static_cast<const BoardMemory*>(at);
 }
 

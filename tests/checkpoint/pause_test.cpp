@@ -39,6 +39,7 @@ std::map<std::string, std::string> content_of(const fs::path& folder) {
 struct PausedSave {
   const char* name;
   bool async, is_signed;
+  bool renames_folders = true;
 };
 
 class PausePoints : public ::testing::TestWithParam<PausedSave> {
@@ -60,6 +61,7 @@ class PausePoints : public ::testing::TestWithParam<PausedSave> {
   pid_t start(const Body& body) {
     const pid_t child = fork();
     if (child != 0) return child;
+    if (!GetParam().renames_folders) file_operations::pretend(file_operations::Pretend::kNoFolders);
     int code = kBroken;
     try {
       const auto comm = dist::solo_comm();
@@ -133,8 +135,8 @@ TEST_P(PausePoints, AProcessThatWakesChangesNothing) {
     const auto found = content_of(folder_);
     for (const auto& [name, text] : expected) {
       ASSERT_TRUE(found.contains(name)) << where << ": " << name << " is gone";
-      EXPECT_TRUE(found.at(name) == text) << where << ": " << name << " was " << text.substr(0, 40) << " and is "
-                                          << found.at(name).substr(0, 40);
+      EXPECT_TRUE(found.at(name) == text)
+          << where << ": " << name << " was " << text.substr(0, 40) << " and is " << found.at(name).substr(0, 40);
     }
     for (const auto& [name, text] : found) EXPECT_TRUE(expected.contains(name)) << where << ": " << name << " is new";
     if (HasFailure()) return;
@@ -146,7 +148,10 @@ TEST_P(PausePoints, AProcessThatWakesChangesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Saves, PausePoints,
                          ::testing::Values(PausedSave{"saved at once", false, false},
-                                           PausedSave{"beside training", true, false}, PausedSave{"signed", false, true}));
+                                           PausedSave{"beside training", true, false},
+                                           PausedSave{"signed", false, true},
+                                           PausedSave{"where no folder is renamed", false, false, false},
+                                           PausedSave{"signed, where no folder is renamed", false, true, false}));
 
 }  // namespace
 }  // namespace trainer::testing
