@@ -29,6 +29,9 @@ int memory_file(const std::string& text) {
 
 std::string path_beside(const char* name) {
   const auto path = beside_program(name);
+  if (!path.has_parent_path())
+    throw MachineError("cannot find {}: /proc/self/exe, which names trainer's folder, can't be read: mount /proc",
+                       name);
   if (access(path.c_str(), X_OK) != 0) {
     throw MachineError("{} is not next to trainer ({}): build it, or copy it there", name, path.string());
   }
