@@ -31,7 +31,7 @@ enum class Pretend {
   kNoFolders    // gcsfuse: it renames no folders, rename() fails with EMFILE
 };
 /// From now on, this process sees such a file system.
-void pretend(Pretend lack);
+void pretend(Pretend what);
 
 /// Begins a save and restarts the count of operations. `number` (the save's step) grows from save to save.
 void begin_save(int64_t number);

@@ -171,18 +171,19 @@ void link_latest(const fs::path& output_dir, const fs::path& folder) {
   if (ops::rename(growing, link) != 0) throw machine_error("link", link, errno);
 }
 
-void recover_replaced(const fs::path& output_dir) {
+void recover_interrupted(const fs::path& output_dir) {
   for (const Found& one : find_replaced(output_dir))
     if (ops::rename(one.folder, checkpoint_path(output_dir, one.step)) != 0)
       throw machine_error("recover", one.folder, errno);
+  for (const fs::path& entry : entries_of(output_dir))
+    if (step_of(entry.filename().string())) settle_folder(entry, kManifestFile);
 }
 
 void remove_partial(const fs::path& output_dir) {
-  recover_replaced(output_dir);
+  recover_interrupted(output_dir);
   for (const fs::path& entry : entries_of(output_dir)) {
     const std::string name = entry.filename().string();
     if (name.starts_with(kPartialPrefix)) ops::remove_tree(entry);
-    if (step_of(name)) settle_folder(entry, kManifestFile);
     if (name.starts_with(".") && name.ends_with(".tmp")) ops::remove_file(entry);  // of publish_file, link_latest
   }
 }

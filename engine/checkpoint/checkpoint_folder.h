@@ -35,9 +35,11 @@ std::filesystem::path partial_path(const std::filesystem::path& output_dir, int6
 /// Published checkpoints, oldest first.
 std::vector<Found> find_checkpoints(const std::filesystem::path& output_dir);
 std::optional<Found> newest_checkpoint(const std::filesystem::path& output_dir);
-/// For commands that only read: also checkpoints that recover_replaced() would restore, in the folders they are in now.
+/// For commands that only read: also checkpoints that recover_interrupted() would restore, in the folders they are in
+/// now.
 std::vector<Found> readable_checkpoints(const std::filesystem::path& output_dir);
-/// `checkpoint` itself, or the folder in which it can be read now, if it is one that recover_replaced() would restore.
+/// `checkpoint` itself, or the folder in which it can be read now, if it is one that recover_interrupted() would
+/// restore.
 std::filesystem::path readable_folder(const std::filesystem::path& checkpoint);
 /// Unpublished saves and unfinished removals.
 std::vector<std::filesystem::path> find_unfinished(const std::filesystem::path& output_dir);
@@ -57,9 +59,11 @@ std::vector<Found> checkpoints_to_remove(const std::vector<Found>& checkpoints, 
 /// Atomically makes output_dir/latest a link to `folder`, which is in output_dir. Does nothing if the file system
 /// doesn't support links. Errors: MachineError.
 void link_latest(const std::filesystem::path& output_dir, const std::filesystem::path& folder);
-/// Restores a published checkpoint that was moved away to be replaced, if the process died before it was: for a moment,
-/// on file systems that can't exchange two folders, neither has the final name. Errors: MachineError.
-void recover_replaced(const std::filesystem::path& output_dir);
+/// To be called before a run looks for a checkpoint. Restores a published one that was moved away to be replaced, if
+/// the process died before it was: for a moment, on file systems that can't exchange two folders, neither has the final
+/// name. Also ends moves and removals of single files: Note [File systems that rename no folders]. Errors:
+/// MachineError.
+void recover_interrupted(const std::filesystem::path& output_dir);
 /// Removes the leftovers of killed saves, including unpublished files.
 void remove_partial(const std::filesystem::path& output_dir);
 /// Removes a checkpoint; an interrupted removal leaves nothing that looks like a checkpoint. Errors: MachineError.

@@ -213,7 +213,7 @@ int prune(const Arguments& arguments) {
   if (all.front().step < 0) throw ConfigError("{} is a checkpoint: prune takes a run's output_dir", folder);
   signal(SIGUSR2, SIG_IGN);  // sent by `checkpoint now`, which would mistake us for a run that uses the folder
   const FolderLock lock(folder);
-  if (!dry_run) checkpoint::recover_replaced(folder);
+  if (!dry_run) checkpoint::recover_interrupted(folder);
   all = checkpoint::readable_checkpoints(folder);  // a run may have ended meanwhile
   const auto published = all;
   // Damaged ones don't count: that many intact checkpoints must stay, whatever is newer.

@@ -85,7 +85,7 @@ Outcome supervise_attempt(const Run& run, Attempts& attempts, const Terms& terms
                         .replication = replication};
   if (run.leads) {
     run.leads->owner().require();
-    checkpoint::recover_replaced(run.plan.config.output_dir);
+    checkpoint::recover_interrupted(run.plan.config.output_dir);
   }
   const config::Plan plan = plan_of(run.plan, terms);
   run.status.world_size = static_cast<int>(plan.world_size());

@@ -32,7 +32,7 @@ std::unique_ptr<Replication> Replicas::begin(const Terms& terms, bool shares_fol
 
 std::unique_ptr<Replication> Replicas::lead(const Terms& terms, Leadership& leads, Machines& machines,
                                             SignalQueue& signals, RunStatus& status) {
-  checkpoint::recover_replaced(config_.output_dir);
+  checkpoint::recover_interrupted(config_.output_dir);
   const Fetch what = config_.checkpoint.metric_for_best_model == "none" ? Fetch::kNewest : Fetch::kAll;
   const Beginning how = beginning(terms);
   const Restored restored = restore_newest(config_.output_dir, how, what, whole_, machines, signals);
