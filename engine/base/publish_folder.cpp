@@ -144,9 +144,8 @@ void remove_folder(const fs::path& folder, const std::string& first) {
 }
 void settle_folder(const fs::path& folder, const std::string& last) {
   std::error_code error;
-  if (!fs::exists(folder / kUnfinished, error))
-    rmdir(folder.c_str());  // only if nothing else was left of it
-  else if (fs::exists(folder / last, error))
+  if (!fs::exists(folder / kUnfinished, error)) return;
+  if (fs::exists(folder / last, error))
     ops::remove_file(folder / kUnfinished);
   else if (!error)
     remove_marked(folder);
