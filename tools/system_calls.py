@@ -26,7 +26,8 @@ def main():
     parser.add_argument("--machines", type=int, default=1, choices=(1, 2), help="launchers that meet on 127.0.0.1")
     parser.add_argument("--resumed", action="store_true", help="runs that continue from a checkpoint")
     parser.add_argument("--points", type=int, default=0)
-    parser.add_argument("--only", default="", help="only faults whose text, such as 'trainer fork #1 EAGAIN', it is found in")
+    parser.add_argument("--only", default="",
+                        help="a regular expression: only faults whose text, such as 'trainer fork #1 EAGAIN', it matches")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     build = arguments.build.resolve()
@@ -43,7 +44,8 @@ def main():
                         "--format", "delimited", "--output", tokenizer, "--vocab_size", "280"], check=True,
                        capture_output=True)
         runs = failing_calls.Runs(folder, tokenizer, arguments.ranks, arguments.machines, arguments.resumed)
-        faults = [fault for fault in failing_calls.faults(runs.counts, arguments.points) if re.search(arguments.only, str(fault))]
+        faults = [fault for fault in failing_calls.faults(runs.counts, arguments.points)
+                  if re.search(arguments.only, str(fault))]
         print(f"{sum(runs.counts.values())} calls, {len(faults)} faults", flush=True)
         outcomes = []
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:

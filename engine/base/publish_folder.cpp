@@ -66,9 +66,9 @@ std::vector<std::string> names_in(const fs::path& folder) {
 // Note [File systems that rename no folders], also for what follows.
 constexpr const char* kUnfinished = ".unfinished";
 
-void mark_unfinished(const fs::path& folder) {
-  const FileDescriptor mark(ops::create(folder / kUnfinished));
-  if (!mark) throw machine_error("write", folder / kUnfinished, errno);
+/// False, with errno set, when there is no room for the mark.
+bool mark_unfinished(const fs::path& folder) {
+  return static_cast<bool>(FileDescriptor(ops::create(folder / kUnfinished)));
 }
 
 void move_files(const fs::path& temp, const fs::path& final, const std::string& last) {
@@ -76,7 +76,7 @@ void move_files(const fs::path& temp, const fs::path& final, const std::string& 
     if (ops::rename(temp / name, final / name) != 0) throw machine_error("publish", final / name, errno);
   };
   const std::vector<std::string> names = names_in(temp);
-  mark_unfinished(temp);
+  if (!mark_unfinished(temp)) throw machine_error("write", temp / kUnfinished, errno);
   if (ops::make_folder(final) != 0 && errno != EEXIST) throw machine_error("create", final, errno);
   const std::vector<std::string> before = names_in(final);
   try {
@@ -137,11 +137,12 @@ void remove_folder(const fs::path& folder, const std::string& first) {
   const fs::path doomed = folder.parent_path() / ("." + folder.filename().string() + ".removing");
   bool gone = rename_folder(folder, doomed) == 0 && ops::remove_tree(doomed) == 0;
   if (!gone && errno == EOPNOTSUPP) {
-    mark_unfinished(folder);
+    mark_unfinished(folder);  // without it, as on a full disk, a crash leaves files that nobody removes
     gone = ops::remove_file(folder / first) == 0 && remove_marked(folder) == 0;
   }
   if (!gone) throw machine_error("remove", folder, errno);
 }
+
 void settle_folder(const fs::path& folder, const std::string& last) {
   std::error_code error;
   if (!fs::exists(folder / kUnfinished, error)) return;

@@ -29,7 +29,8 @@ HUNG = 60  # seconds
 JOIN = 15  # a machine whose peer has failed gives up after as many seconds
 CONTRACT = {0, 2, 3, 4, 5, 6, 7, 130, 143}  # 1 is a bug of ours
 PURPOSES = {"tfevents": "TensorBoard", "README.md": "model card", "outcome.json": "outcome", "logs/": "log"}
-WRONG_WORDS = ("internal error", "preparing the data ended with", "please report", "terminate called", "core dumped", "Assertion", "LOG ERROR")
+WRONG_WORDS = ("internal error", "preparing the data ended with", "please report", "terminate called", "core dumped",
+               "Assertion", "LOG ERROR")
 
 NO_ROOM, NO_FILES, NO_MEMORY, BROKEN = errno.ENOSPC, errno.EMFILE, errno.ENOMEM, errno.EIO
 INTERRUPTED, AGAIN, NO_TABLE = errno.EINTR, errno.EAGAIN, errno.ENFILE

@@ -48,7 +48,8 @@ class Limits(EndToEnd):
             job = self.job(f"output-{ranks}", {"training": {"max_steps": 4}}, sharded)
             for limit in FILE_LIMITS:
                 with self.subTest(limit=limit, ranks=ranks):
-                    run = self.trainer("launch", "--config_file", job, before=("prlimit", f"--fsize={limit * 1024}")).wait()
+                    limited = ("prlimit", f"--fsize={limit * 1024}")
+                    run = self.trainer("launch", "--config_file", job, before=limited).wait()
                     self.assertIn(run.code, (0, 4), run.err)
                     codes.add(run.code)
                     if run.code == 4:

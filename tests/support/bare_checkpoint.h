@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "engine/checkpoint/contents.h"
+#include "engine/checkpoint/checkpoint_folder.h"
 
 namespace trainer::testing {
 
