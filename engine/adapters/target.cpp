@@ -111,7 +111,7 @@ std::vector<nn::Module*> modules_to_save(models::Model& model, const config::Lor
   for (const std::string& name : options.modules_to_save) {
     bool any = false;
     model.visit([&](nn::Module& module) {
-      if (!ends_with_name(module.path(), name)) return;
+      if (!module.path().ends_with(name)) return;
       found.push_back(&module);
       any = true;
     });

@@ -212,6 +212,7 @@ struct EnumNames<Schedule> {
                                                               {E::kConstantWithWarmup, "constant_with_warmup"},
                                                               {E::kCosineWithRestarts, "cosine_with_restarts"},
                                                               {E::kCosineWithMinLr, "cosine_with_min_lr"},
+                                                              {E::kCosineWarmupWithMinLr, "cosine_warmup_with_min_lr"},
                                                               {E::kPolynomial, "polynomial"},
                                                               {E::kInverseSqrt, "inverse_sqrt"},
                                                               {E::kWarmupStableDecay, "warmup_stable_decay"},
@@ -220,7 +221,7 @@ struct EnumNames<Schedule> {
                                                               {E::kWarmupCosineLr, "warmup_cosine_lr"}};
   static constexpr std::pair<E, std::string_view> others[] = {
       {E::kWarmupLr, "WarmupLR"}, {E::kWarmupDecayLr, "WarmupDecayLR"}, {E::kWarmupCosineLr, "WarmupCosineLR"}};
-  static constexpr std::string_view later[] = {"reduce_lr_on_plateau", "cosine_warmup_with_min_lr", "greedy"};
+  static constexpr std::string_view later[] = {"reduce_lr_on_plateau", "greedy"};
 };
 
 template <>

@@ -40,7 +40,6 @@ struct OptimizerOptions {
   bool epsilon = false;     // adam_epsilon
   std::span<const OptimArg> args{};
   bool in_codes = false;  // its state is quantized: it has no average over ranks
-  double beta2 = 0;       // its default of adam_beta2; 0: the usual one
 };
 
 inline constexpr OptimizerOptions kOptimizers[] = {
@@ -52,7 +51,7 @@ inline constexpr OptimizerOptions kOptimizers[] = {
     {.optim = OptimizerName::kAdamW, .name = "adamw_torch", .family = "AdamW", .betas = true, .epsilon = true},
     {.optim = OptimizerName::kSgd, .name = "sgd", .family = "sgd", .args = kSgdArgs},
     {.optim = OptimizerName::kAdafactor, .name = "adafactor", .family = "adafactor"},
-    {.optim = OptimizerName::kLion, .name = "lion", .family = "lion", .betas = true, .beta2 = 0.99},
+    {.optim = OptimizerName::kLion, .name = "lion", .family = "lion", .betas = true},
     {.optim = OptimizerName::kRmsprop, .name = "rmsprop", .family = "rmsprop", .args = kRmspropArgs},
     {.optim = OptimizerName::kAdagrad, .name = "adagrad", .family = "adagrad", .args = kAdagradArgs},
     {.optim = OptimizerName::kMuon,
@@ -69,27 +68,28 @@ inline constexpr OptimizerOptions kOptimizers[] = {
      .in_codes = true},
 };
 
-/// Further names of these.
+/// Further names of these. A paged state may be moved to the host and back; the updates are the same.
 inline constexpr std::pair<OptimizerName, std::string_view> kOtherOptimizerNames[] = {
-    {OptimizerName::kLion, "lion_32bit"}, {OptimizerName::kAdamW8Bit, "adamw_bnb_8bit"}};
+    {OptimizerName::kLion, "lion_32bit"},
+    {OptimizerName::kLion, "paged_lion_32bit"},
+    {OptimizerName::kAdamW8Bit, "adamw_bnb_8bit"},
+    {OptimizerName::kAdamW8Bit, "paged_adamw_8bit"},
+    {OptimizerName::kAdamWFused, "paged_adamw"},
+    {OptimizerName::kAdamWFused, "paged_adamw_32bit"},
+    {OptimizerName::kAdamWFused, "adamw_apex_fused"}};
 
 /// transformers' optimizers that this version doesn't have.
 inline constexpr std::string_view kLaterOptimizers[] = {"ademamix",
                                                         "adamw_hf",
                                                         "adamw_torch_xla",
-                                                        "adamw_apex_fused",
                                                         "adamw_torch_npu_fused",
                                                         "adamw_anyprecision",
                                                         "adamw_torch_4bit",
                                                         "adamw_torch_8bit",
                                                         "ademamix_8bit",
                                                         "lion_8bit",
-                                                        "paged_adamw",
-                                                        "paged_adamw_32bit",
-                                                        "paged_adamw_8bit",
                                                         "paged_ademamix_32bit",
                                                         "paged_ademamix_8bit",
-                                                        "paged_lion_32bit",
                                                         "paged_lion_8bit",
                                                         "rmsprop_bnb",
                                                         "rmsprop_bnb_8bit",

@@ -80,6 +80,13 @@ std::vector<Chunk> chunks_of(const parallel::LogicalTensor& tensor) {
   return chunks;
 }
 
+/// Codes of second moments, those of v > 0 at least the smallest one above that of 0. A first moment has a code above 0
+/// down to 3e-7 of its block's largest, a second moment only where the gradient is 4e-4 of it. Between them v would be
+/// 0, and where the next gradient is 0 too, as behind a ReLU, m / (sqrt(v) + eps) thousands of times too large.
+at::Tensor above_zero(const at::Tensor& codes, const at::Tensor& v) {
+  return at::maximum(codes, v.gt(0).to(at::kByte));
+}
+
 /// A moment of a tensor.
 struct Moment {
   at::Tensor codes;  // laid out like the parameter
@@ -94,7 +101,11 @@ struct Moment {
 class AdamW8Bit : public Optimizer {
  public:
   AdamW8Bit(const config::TrainingConfig& o, const Trained& trained, dist::Comm& comm)
-      : Optimizer(o), options_(o), comm_(comm), signed_(true, device_of(trained)), unsigned_(false, device_of(trained)) {
+      : Optimizer(o),
+        options_(o),
+        comm_(comm),
+        signed_(true, device_of(trained)),
+        unsigned_(false, device_of(trained)) {
     for (const auto& tensor : trained) add_states(tensor);
   }
 
@@ -138,7 +149,7 @@ class AdamW8Bit : public Optimizer {
         step.move(values, m, v, learning_rate, group.weight_decay);
         if (!chunk.fills_blocks()) chunk.put(values, x);
         chunk.put(signed_.encoded(m, chunk.scales(state.m.scale)), state.m.codes);
-        chunk.put(unsigned_.encoded(v, chunk.scales(state.v.scale)), state.v.codes);
+        chunk.put(above_zero(unsigned_.encoded(v, chunk.scales(state.v.scale)), v), state.v.codes);
       }
     }
   }

@@ -43,6 +43,7 @@ double LearningRate::at(int64_t update) const {
 double LearningRate::of_transformers(int64_t update) const {
   if (schedule_ == Schedule::kConstant) return base_;
   if (schedule_ == Schedule::kWarmupStableDecay) return base_ * stable_and_decay(update);
+  if (schedule_ == Schedule::kCosineWarmupWithMinLr) return base_ * from_and_to_least(update);
   if (update < warmup_) return base_ * ratio(update, warmup_);
   const double progress = ratio(update - warmup_, total_ - warmup_);
   switch (schedule_) {
@@ -52,10 +53,8 @@ double LearningRate::of_transformers(int64_t update) const {
       return base_ * std::max(0.0, half_cosine(2 * cycles(0.5) * progress));
     case Schedule::kCosineWithRestarts:
       return progress >= 1 ? 0 : base_ * std::max(0.0, half_cosine(std::fmod(cycles(1) * progress, 1.0)));
-    case Schedule::kCosineWithMinLr: {
-      const double least = more_.min_lr_rate >= 0 ? more_.min_lr_rate : std::max(0.0, more_.min_lr) / base_;
-      return base_ * std::max(0.0, half_cosine(2 * cycles(0.5) * progress) * (1 - least) + least);
-    }
+    case Schedule::kCosineWithMinLr:
+      return base_ * std::max(0.0, cosine_to_least(progress));
     case Schedule::kPolynomial:
       if (update > total_) return more_.lr_end;
       return (base_ - more_.lr_end) * std::pow(1 - progress, more_.power) + more_.lr_end;
@@ -70,6 +69,19 @@ double LearningRate::of_transformers(int64_t update) const {
 
 double LearningRate::cycles(double otherwise) const {
   return more_.num_cycles > 0 ? more_.num_cycles : otherwise;
+}
+
+/// The multiple of the base rate in a schedule that ends at min_lr or min_lr_rate.
+double LearningRate::cosine_to_least(double progress) const {
+  const double least = more_.min_lr_rate >= 0 ? more_.min_lr_rate : std::max(0.0, more_.min_lr) / base_;
+  return half_cosine(2 * cycles(0.5) * progress) * (1 - least) + least;
+}
+
+/// The multiple of the base rate in cosine_warmup_with_min_lr, whose decay is an update ahead of cosine_with_min_lr's.
+double LearningRate::from_and_to_least(int64_t update) const {
+  if (update >= warmup_) return std::max(0.0, cosine_to_least(ratio(update - warmup_ + 1, total_ - warmup_)));
+  if (more_.warmup_lr_rate < 0) return ratio(update + 1, warmup_);
+  return more_.warmup_lr_rate + (1 - more_.warmup_lr_rate) * ratio(update, warmup_ - 1);
 }
 
 /// The multiple of the base rate in warmup_stable_decay.

@@ -17,6 +17,8 @@ class LearningRate {
  private:
   double of_transformers(int64_t update) const;
   double stable_and_decay(int64_t update) const;
+  double cosine_to_least(double progress) const;
+  double from_and_to_least(int64_t update) const;
   double cycles(double otherwise) const;
   double of_deepspeed(int64_t update) const;
   double cosine_of_deepspeed(int64_t update) const;

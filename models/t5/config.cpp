@@ -44,6 +44,10 @@ T5Config parse_config(const BuildRequest& request) {
   reader.number("num_heads", 1, c.num_heads);
   reader.number("relative_attention_num_buckets", 4, c.relative_attention_num_buckets);
   reader.number("relative_attention_max_distance", 1, c.relative_attention_max_distance);
+  // A decoder has a bucket for each distance below half of them, and the others reach from there to the greatest.
+  if (const int64_t exact = c.relative_attention_num_buckets / 2; c.relative_attention_max_distance <= exact)
+    reader.wrong("relative_attention_max_distance",
+                 fmt::format("above {}, half of relative_attention_num_buckets", exact));
   reader.number("dropout_rate", 0.0, 0.99, c.dropout_rate);
   reader.number("layer_norm_epsilon", 0.0, 1.0, c.layer_norm_epsilon);
   reader.number("initializer_factor", 0.0, 1e6, c.initializer_factor);

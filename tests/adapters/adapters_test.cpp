@@ -211,6 +211,18 @@ TEST(LoraTargets, ModulesToSaveMustExist) {
   EXPECT_EQ(adapters::modules_to_save(*small_model(), options).size(), 1U);
 }
 
+TEST(LoraTargets, ModulesToSaveMatchTheEndOfAPath) {
+  const auto model = small_model();
+  size_t norms = 0;
+  model->visit([&](nn::Module& module) { norms += module.path().ends_with("layer_norm") ? 1 : 0; });
+  config::LoraConfig options;
+  options.modules_to_save = {"norm"};  // as PEFT reads it, which asks for no dot before the name
+  EXPECT_EQ(adapters::modules_to_save(*model, options).size(), norms);
+  EXPECT_GT(norms, 4U);
+  options.modules_to_save = {"final_layer_norm"};
+  EXPECT_EQ(adapters::modules_to_save(*model, options).size(), 2U);
+}
+
 TEST(Lora, OnlyAdaptersAndSavedModulesTrain) {
   const auto model = small_model();
   config::LoraConfig options = with_names({"q"});

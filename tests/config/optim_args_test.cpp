@@ -46,23 +46,23 @@ TEST_F(OptimArgsOption, IsCheckedByTheOptimizer) {
             "f.yaml:5:40: training.optim_args: momentum is 0.5, but training.sgd_momentum is 0.9");
 }
 
-TEST_F(OptimArgsOption, EightBitAdamWHasTheNamesOfTransformers) {
-  for (const char* name : {"adamw_8bit", "adamw_bnb_8bit"})
-    EXPECT_EQ(resolve(kLeast + "training: {optim: " + name + "}\n").config.training.optim, OptimizerName::kAdamW8Bit);
-  EXPECT_EQ(problems(kLeast + "training: {optim: paged_adamw_8bit}\n"),
-            "f.yaml:5:19: training.optim paged_adamw_8bit is not supported by this version");
+TEST_F(OptimArgsOption, OptimizersHaveTheNamesOfTransformers) {
+  const auto read = [this](const char* name) {
+    return resolve(kLeast + "training: {optim: " + name + "}\n").config.training.optim;
+  };
+  for (const char* name : {"adamw_8bit", "adamw_bnb_8bit", "paged_adamw_8bit"})
+    EXPECT_EQ(read(name), OptimizerName::kAdamW8Bit);
+  for (const char* name : {"paged_adamw", "paged_adamw_32bit", "adamw_apex_fused"})
+    EXPECT_EQ(read(name), OptimizerName::kAdamWFused);
+  for (const char* name : {"lion_32bit", "paged_lion_32bit"}) EXPECT_EQ(read(name), OptimizerName::kLion);
+  EXPECT_EQ(problems(kLeast + "training: {optim: paged_lion_8bit}\n"),
+            "f.yaml:5:19: training.optim paged_lion_8bit is not supported by this version");
 }
 
 TEST_F(OptimArgsOption, HasNoEffectOnOthers) {
   EXPECT_EQ(warnings(kLeast + "training: {optim: adafactor, optim_args: clip_threshold=2, adam_beta2: 0.5}\n"),
             "f.yaml:5:72: training.adam_beta2 has no effect unless optim is AdamW, lion or muon\n"
             "f.yaml:5:42: training.optim_args has no effect unless optim is sgd, rmsprop, adagrad or muon\n");
-}
-
-TEST_F(OptimArgsOption, LionHasItsOwnDefaultForAdamBeta2) {
-  EXPECT_EQ(resolve(kLeast + "training: {optim: lion}\n").config.training.adam_beta2, 0.99);
-  EXPECT_EQ(resolve(kLeast + "training: {optim: lion_32bit, adam_beta2: 0.999}\n").config.training.adam_beta2, 0.999);
-  EXPECT_EQ(resolve(kLeast).config.training.adam_beta2, 0.999);
 }
 
 TEST_F(OptimArgsOption, LoraPlusNeedsLora) {

@@ -136,6 +136,22 @@ TEST(AdamW8Bit, MatchesBitsandbytesOnAnyShards) {
   }
 }
 
+TEST(AdamW8Bit, SmallGradientsThatVanishDontMakeGreatMoves) {
+  run_ranks(1, [](dist::Comm& comm) {
+    const Trained tensors{tensor_of("w.weight", {32, 256}, Split::kReplicated, comm)};
+    const auto optimizer = optim::make_optimizer(options(), tensors, comm);
+    const at::Tensor gradient = tensors[0].grad.view({32, 256});
+    gradient.select(1, 0).fill_(1);
+    gradient.select(1, 1).fill_(1e-4);  // its square is too small for a code beside 1
+    gradient.select(1, 2).fill_(1e-6);
+    for (int update = 0; update < 4; ++update) {
+      optimizer->step(tensors, kRate);
+      EXPECT_LE(tensors[0].value.abs().max().item<double>(), kRate * (update + 1) * 1.01);
+      gradient.narrow(1, 1, 2).zero_();
+    }
+  });
+}
+
 TEST(AdamW8Bit, IsBitForBitTheSameOnAnyShards) {
   const Outcome alone = outcome_of(Split::kReplicated, 1);
   for (const Split split : {Split::kSharded, Split::kColumns})

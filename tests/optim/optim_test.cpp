@@ -69,7 +69,7 @@ config::ScheduleConfig kwargs_of(const nlohmann::json& json) {
 TEST(LearningRate, MatchesTransformersForEverySchedule) {
   std::ifstream in(source_dir() + "/tests/golden/schedules.json");
   const auto golden = nlohmann::json::parse(in);
-  ASSERT_EQ(golden.size(), 19U);
+  ASSERT_EQ(golden.size(), 23U);
   for (const auto& table : golden) {
     const std::string name = table["name"];
     const auto schedule =

@@ -74,13 +74,6 @@ void default_by_task(Draft& draft) {
     data.target = prompts ? kCompletionColumn : data.task == Task::kSequenceClassification ? "label" : "";
 }
 
-/// Lion's moments have other decay rates than Adam's.
-void default_by_optimizer(Draft& draft) {
-  TrainingConfig& training = draft.config.training;
-  const double beta2 = options_of(training.optim).beta2;
-  if (beta2 > 0 && !draft.is_set("training.adam_beta2")) training.adam_beta2 = beta2;
-}
-
 /// An elastic run should survive the loss of machines.
 void default_by_machines(Draft& draft) {
   if (is_elastic(draft.config) && !draft.is_set("max_restarts")) draft.config.max_restarts = kRestartsOfElasticRuns;
@@ -141,7 +134,6 @@ Plan resolve_plan(const Sources& sources) {
   const std::string main_file = sources.file.empty() ? sources.job_file : sources.file;
   translate(draft);
   default_by_task(draft);
-  default_by_optimizer(draft);
   default_by_machines(draft);
   default_by_adapter(draft);
   std::optional<InputError> bad_adapter;  // thrown only if the configuration itself has no problems

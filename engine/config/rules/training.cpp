@@ -71,10 +71,12 @@ void schedule(const Config& config, Judge& judge) {
   if (t.lr_scheduler_type == Schedule::kPolynomial && more.lr_end >= t.learning_rate)
     judge.refuse("training.lr_scheduler_kwargs.lr_end", "lr_end is {}, but learning_rate is {}: lr_end must be smaller",
                  more.lr_end, t.learning_rate);
-  if (t.lr_scheduler_type == Schedule::kCosineWithMinLr && (more.min_lr >= 0) == (more.min_lr_rate >= 0))
+  const bool has_min_lr =
+      t.lr_scheduler_type == Schedule::kCosineWithMinLr || t.lr_scheduler_type == Schedule::kCosineWarmupWithMinLr;
+  if (has_min_lr && (more.min_lr >= 0) == (more.min_lr_rate >= 0))
     judge.refuse("training.lr_scheduler_kwargs.min_lr",
-                 "cosine_with_min_lr needs exactly one of min_lr and min_lr_rate in lr_scheduler_kwargs; {} given",
-                 more.min_lr >= 0 ? "both are" : "none is");
+                 "{} needs exactly one of min_lr and min_lr_rate in lr_scheduler_kwargs; {} given",
+                 name_of(t.lr_scheduler_type), more.min_lr >= 0 ? "both are" : "none is");
   if (t.lr_scheduler_type == Schedule::kWarmupStableDecay && more.num_decay_steps < 0)
     judge.refuse("training.lr_scheduler_kwargs.num_decay_steps",
                  "warmup_stable_decay needs num_decay_steps in lr_scheduler_kwargs");

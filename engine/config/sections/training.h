@@ -16,6 +16,7 @@ enum class Schedule {
   kConstantWithWarmup,
   kCosineWithRestarts,
   kCosineWithMinLr,
+  kCosineWarmupWithMinLr,
   kPolynomial,
   kInverseSqrt,
   kWarmupStableDecay,
@@ -42,8 +43,9 @@ struct ScheduleConfig {
   double lr_end = 1e-7;               // polynomial
   double power = 1.0;                 // polynomial
   int64_t timescale = 0;              // inverse_sqrt; 0: warmup_steps, or 10000
-  double min_lr = -1;                 // cosine_with_min_lr; -1: not given
-  double min_lr_rate = -1;            // cosine_with_min_lr; -1: not given
+  double min_lr = -1;                 // cosine_with_min_lr, cosine_warmup_with_min_lr; -1: not given
+  double min_lr_rate = -1;            // the same
+  double warmup_lr_rate = -1;         // cosine_warmup_with_min_lr; -1: 1 / warmup_steps
   int64_t num_decay_steps = -1;       // warmup_stable_decay; -1: not given
   int64_t num_stable_steps = -1;      // warmup_stable_decay; -1: the remaining ones
   std::string decay_type = "cosine";  // warmup_stable_decay: cosine | linear | 1-sqrt

@@ -72,14 +72,16 @@ const Entries& training_table() {
           .flag("--gradient_clipping")
           .env("ACCELERATE_GRADIENT_CLIPPING")
           .at_least(0.0),
-      option("optim", &C::optim).help("The optimizer."),
+      option("optim", &C::optim)
+          .help("The optimizer. bitsandbytes' paged ones (paged_adamw_8bit, ...) are the same without the paging: "
+                "trainer check plans the memory of their state."),
       option("adam_beta1", &C::adam_beta1)
           .help("Decay of the first moment.")
           .at_least(0.0)
           .below(1.0)
           .when("optim is " + families_where(reads_betas), betas),
       option("adam_beta2", &C::adam_beta2)
-          .help("Decay of the second moment; for lion, of its only moment, with a default of 0.99.")
+          .help("Decay of the second moment; for lion, of its only moment (0.99 in its paper).")
           .at_least(0.0)
           .below(1.0)
           .when("optim is " + families_where(reads_betas), betas),
@@ -259,7 +261,11 @@ const Entries& schedule_table() {
   auto waves = [](const Config& c) {
     const Schedule schedule = c.training.lr_scheduler_type;
     return schedule == Schedule::kCosine || schedule == Schedule::kCosineWithRestarts ||
-           schedule == Schedule::kCosineWithMinLr || schedule == Schedule::kWarmupStableDecay;
+           schedule == Schedule::kCosineWithMinLr || schedule == Schedule::kCosineWarmupWithMinLr ||
+           schedule == Schedule::kWarmupStableDecay;
+  };
+  auto has_min_lr = [=](const Config& c) {
+    return is(Schedule::kCosineWithMinLr)(c) || is(Schedule::kCosineWarmupWithMinLr)(c);
   };
   auto rises = [=](const Config& c) { return in_deepspeed(c) && !cosine(c); };
   auto ends = [=](const Config& c) { return in_deepspeed(c) && c.training.lr_scheduler_type != Schedule::kWarmupLr; };
@@ -307,11 +313,11 @@ const Entries& schedule_table() {
                    .when("lr_scheduler_type is inverse_sqrt", is(Schedule::kInverseSqrt)),
                option("min_lr", &C::min_lr)
                    .help("Final learning rate. -1: min_lr_rate sets it.")
-                   .when("lr_scheduler_type is cosine_with_min_lr", is(Schedule::kCosineWithMinLr)),
+                   .when("lr_scheduler_type is cosine_with_min_lr or cosine_warmup_with_min_lr", has_min_lr),
                option("min_lr_rate", &C::min_lr_rate)
                    .help("Final learning rate, as a fraction of learning_rate.")
                    .at_most(1.0)
-                   .when("lr_scheduler_type is cosine_with_min_lr", is(Schedule::kCosineWithMinLr)),
+                   .when("lr_scheduler_type is cosine_with_min_lr or cosine_warmup_with_min_lr", has_min_lr),
                option("num_decay_steps", &C::num_decay_steps)
                    .help("Updates in which the learning rate decays.")
                    .when("lr_scheduler_type is warmup_stable_decay", is(Schedule::kWarmupStableDecay)),
@@ -327,7 +333,10 @@ const Entries& schedule_table() {
                    .at_least(0.0)
                    .at_most(1.0)
                    .when("lr_scheduler_type is warmup_stable_decay", is(Schedule::kWarmupStableDecay)),
-               unsupported("warmup_lr_rate", "it belongs to cosine_warmup_with_min_lr, which is not supported"));
+               option("warmup_lr_rate", &C::warmup_lr_rate)
+                   .help("Learning rate of the first update, as a fraction of learning_rate. -1: 1 / warmup_steps.")
+                   .at_most(1.0)
+                   .when("lr_scheduler_type is cosine_warmup_with_min_lr", is(Schedule::kCosineWarmupWithMinLr)));
   return entries;
 }
 
