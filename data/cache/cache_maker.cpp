@@ -189,6 +189,7 @@ class StoreMaker {
     facts_.cut += sample.source_cut || sample.target_cut ? 1 : 0;
     sources_cut_ += sample.source_cut ? 1 : 0;
     targets_cut_ += sample.target_cut ? 1 : 0;
+    if (sample.merged && merged_++ == 0) first_merged_ = place;
     facts_.tokens += static_cast<int64_t>(sample.source.size());
     if (request_.config.task == config::Task::kSeq2SeqLm) facts_.tokens += static_cast<int64_t>(sample.second.size());
   }
@@ -231,6 +232,12 @@ class StoreMaker {
       facts_.notes.push_back(
           fmt::format("{} samples were dropped because they exceeded the length limit or had nothing left to learn",
                       facts_.too_long));
+    if (merged_ > 0)
+      facts_.notes.push_back(fmt::format(
+          "in {} of {}, the end of the prompt and the beginning of the reply are one token; it is learned, but after "
+          "the prompt alone the model reads other tokens. Let prompts end without a space, and replies begin with one; "
+          "the first: {}",
+          merged_, counted(facts_.samples, "sample", "samples"), first_merged_));
     if (facts_.too_short > 0)
       facts_.notes.push_back(
           fmt::format("{} samples with fewer than data.min_length tokens were dropped", facts_.too_short));
@@ -246,9 +253,10 @@ class StoreMaker {
   std::map<std::string, int32_t> label_numbers_;
   size_t source_ = 0;
   int64_t skipped_ = 0, sources_cut_ = 0, targets_cut_ = 0;
-  std::string first_skipped_, first_same_;
-  int64_t same_ = 0;  // pairs of equal replies
-  double part_ = 0;   // the fraction of the files that was read
+  std::string first_skipped_, first_same_, first_merged_;
+  int64_t same_ = 0;    // pairs of equal replies
+  int64_t merged_ = 0;  // samples with MadeSample::merged
+  double part_ = 0;     // the fraction of the files that was read
 };
 
 }  // namespace

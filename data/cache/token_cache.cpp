@@ -32,10 +32,17 @@ T element(const MappedFile& file, int64_t index) {
 nlohmann::json to_json(const CacheFacts& facts) {
   nlohmann::json labels = nlohmann::json::array();
   for (const CachedLabel& label : facts.labels) labels.push_back({label.text, label.samples, label.first});
-  return {{"version", kVersion},          {"records", facts.records}, {"samples", facts.samples},
-          {"tokens", facts.tokens},       {"cut", facts.cut},         {"too_long", facts.too_long},
-          {"too_short", facts.too_short}, {"sources", facts.sources}, {"labels", labels},
-          {"notes", facts.notes},         {"class_names", facts.class_names}};
+  return {{"version", kVersion},
+          {"records", facts.records},
+          {"samples", facts.samples},
+          {"tokens", facts.tokens},
+          {"cut", facts.cut},
+          {"too_long", facts.too_long},
+          {"too_short", facts.too_short},
+          {"sources", facts.sources},
+          {"labels", labels},
+          {"notes", facts.notes},
+          {"class_names", facts.class_names}};
 }
 
 /// The hash of all that a cache contains: `about` is about.json without the hash itself.

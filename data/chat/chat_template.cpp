@@ -91,6 +91,8 @@ jinja::Printed ChatTemplate::render(const Conversation& conversation, size_t cou
   for (size_t i = 0; i < count; ++i) first.push_back(conversation.turns[i]);
   try {
     jinja::Variables variables = tokens_;
+    for (const auto& [name, value] : conversation.variables.items())
+      variables.emplace_back(name, jinja::from_json(value));
     variables.emplace_back("messages", jinja::from_json(first));
     variables.emplace_back("tools", jinja::from_json(conversation.tools));
     variables.emplace_back("documents", jinja::None{});

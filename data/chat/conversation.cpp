@@ -47,6 +47,16 @@ Json tools_of(const Record& record) {
   return tools;
 }
 
+/// The object in the column chat_template_kwargs, as in transformers and TRL.
+Json variables_of(const Record& record) {
+  constexpr const char* kColumn = "chat_template_kwargs";
+  const std::string* const text = record.find(kColumn);
+  if (text == nullptr || trimmed(*text).empty()) return Json::object();
+  if (!trimmed(*text).starts_with('{')) throw InputError("{}: `{}` is not an object.", record.where(), kColumn);
+  parse_json(*text, record.file, record.line);
+  return bounded_json<Json>(*text);
+}
+
 const std::string& text_at(const Json& turn, const char* key, size_t number, const Record& record) {
   const auto found = turn.is_object() ? turn.find(key) : turn.end();
   if (!turn.is_object() || found == turn.end())
@@ -140,6 +150,13 @@ Json listed_turns(const Record& record, const std::string& name, config::Dialogu
   return shared ? sharegpt(turns, record) : messages(std::move(turns), record);
 }
 
+/// Whether the turns are in the columns `prompt` and `completion`, as TRL reads them.
+bool has_completion(const Record& record, const config::DataConfig& config) {
+  const bool lists = config.dialogue == config::Dialogue::kMessages || config.dialogue == config::Dialogue::kShareGpt;
+  return lists && config.messages.empty() && record.find(usual_turns(config.dialogue)) == nullptr &&
+         record.find(config::kPromptColumn) != nullptr && record.find(config::kCompletionColumn) != nullptr;
+}
+
 Json read(const Record& record, const config::DataConfig& config) {
   switch (config.dialogue) {
     case config::Dialogue::kMessages:
@@ -191,7 +208,7 @@ Json reply_of(std::string text) {
 }
 
 Conversation with_system_and_tools(Json turns, const Record& record, const config::DataConfig& config) {
-  Conversation out{std::move(turns), tools_of(record)};
+  Conversation out{std::move(turns), tools_of(record), variables_of(record)};
   const std::string* const own = record.find("system");
   const std::string& system = own != nullptr && !trimmed(*own).empty() ? *own : config.system;
   const bool has_one =
@@ -201,11 +218,18 @@ Conversation with_system_and_tools(Json turns, const Record& record, const confi
 }
 
 Conversation conversation_of(const Record& record, const config::DataConfig& config) {
-  Json turns = read(record, config);
+  const bool completed = has_completion(record, config);
+  Json turns = completed ? turns_in(record, config::kPromptColumn, config.dialogue) : read(record, config);
+  const size_t prompt = turns.size();
+  if (completed)
+    for (const Json& turn : turns_in(record, config::kCompletionColumn, config.dialogue)) turns.push_back(turn);
   if (turns.empty()) throw InputError("{}: the dialogue has no turns.", record.where());
   if (config.learn != config::Learn::kAll && std::none_of(turns.begin(), turns.end(), is_reply))
     throw InputError("{}: the dialogue has no assistant turn, so there is nothing to learn.", record.where());
-  return with_system_and_tools(std::move(turns), record, config);
+  const size_t given = turns.size();
+  Conversation out = with_system_and_tools(std::move(turns), record, config);
+  if (completed) out.prompt_turns = prompt + (out.turns.size() - given);
+  return out;
 }
 
 void join_parts(Conversation& conversation) {

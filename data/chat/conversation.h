@@ -11,6 +11,8 @@ namespace trainer::data {
 struct Conversation {
   nlohmann::ordered_json turns;  // objects with `role`, `content` (a string, a list of parts, or null) and other keys
   nlohmann::ordered_json tools;  // a list of objects; null when the record has none
+  nlohmann::ordered_json variables = nlohmann::ordered_json::object();  // of the template: column chat_template_kwargs
+  size_t prompt_turns = 0;  // turns before the reply, if a record has them and the reply in columns of their own
 };
 
 /// The dialogue of a record, including its columns `system` and `tools`: with_system_and_tools().
@@ -30,8 +32,8 @@ nlohmann::ordered_json question_of(const Record& record, const config::DataConfi
 /// The turns of a reply: one of the assistant.
 nlohmann::ordered_json reply_of(std::string text);
 
-/// These turns with the record's column `tools` and, unless they have a system message, the one in its column `system`,
-/// or else `config.system`.
+/// These turns with the record's columns `tools` and `chat_template_kwargs` and, unless they have a system message, the
+/// one in its column `system`, or else `config.system`.
 Conversation with_system_and_tools(nlohmann::ordered_json turns, const Record& record,
                                    const config::DataConfig& config);
 

@@ -61,7 +61,10 @@ std::vector<Rendered> DialogueRenderer::render(const Record& record) const {
   Conversation conversation = conversation_of(record, config);
   const DialogueTemplate& with = parts_->template_for(conversation, record);
   const bool everyone = config.dialogue == config::Dialogue::kPlay && config.character.empty();
-  Rendered rendered = render_dialogue(with, conversation, everyone ? config::Learn::kAll : config.learn, record);
+  const config::Learn learn = everyone ? config::Learn::kAll : config.learn;
+  const bool reply = conversation.prompt_turns > 0 && learn != config::Learn::kAll;
+  Rendered rendered = reply ? render_reply(with, conversation, conversation.prompt_turns, record)
+                            : render_dialogue(with, conversation, learn, record);
   check_roles(conversation, with.chat, record);
   return {std::move(rendered)};
 }

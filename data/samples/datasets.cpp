@@ -69,8 +69,7 @@ Datasets open_tokens(const DatasetsRequest& request, const Tokenizer& tokenizer)
   const std::vector<std::string>& declared = stores[0]->facts().class_names;
   std::vector<Labels> labels;  // of each cache
   for (const auto& store : stores) labels.push_back(store->facts().labels);
-  if (classes)
-    datasets.labels = choose_labels(c.labels, request.settled_labels, declared, labels, request.label_order);
+  if (classes) datasets.labels = choose_labels(c.labels, request.settled_labels, declared, labels, request.label_order);
   for (size_t i = 0; i < stores.size() && classes; ++i) {
     const std::vector<std::string>& own = stores[i]->facts().class_names;
     labels[i] = named_labels(std::move(labels[i]), own.empty() ? declared : own, datasets.labels);
@@ -95,9 +94,11 @@ Datasets open_tokens(const DatasetsRequest& request, const Tokenizer& tokenizer)
   if (datasets.train->empty())
     throw InputError(
         "data: {} gave {}, and none is left to train on.\nCheck data.validation.fraction ({}), "
-        "data.on_too_long and data.min_length.{}{}",
+        "data.{}, data.on_too_long and data.min_length.{}{}",
         counted(stores[0]->facts().records, "record", "records"), counted(stores[0]->size(), "sample", "samples"),
-        fraction, datasets.notes.empty() ? "" : "\n", fmt::join(datasets.notes, "\n"));
+        fraction,
+        c.task == config::Task::kSeq2SeqLm ? "max_source_length" : fmt::format("max_length ({})", c.max_length),
+        datasets.notes.empty() ? "" : "\n", fmt::join(datasets.notes, "\n"));
   return datasets;
 }
 

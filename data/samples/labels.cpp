@@ -57,8 +57,9 @@ bool are_placeholders(const std::vector<std::string>& labels) {
 }
 
 std::vector<std::string> choose_labels(const std::vector<std::string>& configured,
-                                       const std::vector<std::string>& settled, const std::vector<std::string>& declared,
-                                       const std::vector<Labels>& caches, LabelOrder order) {
+                                       const std::vector<std::string>& settled,
+                                       const std::vector<std::string>& declared, const std::vector<Labels>& caches,
+                                       LabelOrder order) {
   if (!configured.empty()) return configured;
   if (!settled.empty() && !are_placeholders(settled)) return settled;
   const std::set<std::string> found = labels_in(caches);

@@ -19,14 +19,13 @@ std::string rendered(const Template& text, const Record& record, const char* opt
   return out;
 }
 
-/// The learned token ranges: begin, end, begin, end, … A token belongs to the byte range in which it begins; of pairs,
-/// as in TRL, a token that reaches into a reply belongs to it.
-std::vector<int32_t> learned_tokens(const TokenOffsets& tokens, const std::vector<TextRange>& ranges, bool pairs) {
+/// The learned token ranges: begin, end, begin, end, … As in transformers, a token that reaches into a byte range
+/// belongs to it: the first word of a reply is often one token with the space at the end of its prompt.
+std::vector<int32_t> learned_tokens(const TokenOffsets& tokens, const std::vector<TextRange>& ranges) {
   std::vector<int32_t> out;
   size_t at = 0;
   for (const TextRange& range : ranges) {
-    const auto is_before = [&] { return pairs ? tokens.ends[at] <= range.begin : tokens.begins[at] < range.begin; };
-    while (at < tokens.ids.size() && is_before()) ++at;
+    while (at < tokens.ids.size() && tokens.ends[at] <= range.begin) ++at;
     const auto begin = static_cast<int32_t>(at);
     while (at < tokens.ids.size() && tokens.begins[at] < range.end) ++at;
     if (static_cast<int32_t>(at) == begin) continue;
@@ -116,7 +115,8 @@ void SampleMaker::make_class(const Record& record, MadeRecord& made) const {
 MadeSample SampleMaker::learn_ranges(const Rendered& dialogue, bool add_special) const {
   TokenOffsets tokens = tokenizer_.encode_with_offsets(dialogue.text, add_special);
   MadeSample sample;
-  sample.second = learned_tokens(tokens, dialogue.learned, !config_.rejected.empty());
+  sample.second = learned_tokens(tokens, dialogue.learned);
+  sample.merged = !sample.second.empty() && tokens.begins[sample.second[0]] < dialogue.learned[0].begin;
   sample.source = std::move(tokens.ids);
   sample.text = {dialogue.text.substr(0, dialogue.last_reply), dialogue.text.substr(dialogue.last_reply)};
   return sample;
@@ -126,9 +126,20 @@ MadeSample SampleMaker::learn_to_end(const Rendered& text) const {
   MadeSample sample = learn_ranges(text, true);
   // The end-of-sequence token, which is learned, replaces the tokens that the tokenizer appends.
   sample.source.resize(sample.source.size() - std::min(after_, sample.source.size()));
-  if (tokenizer_.eos_id() >= 0) sample.source.push_back(tokenizer_.eos_id());
+  const int32_t eos = tokenizer_.eos_id();
+  const bool has_one = !sample.source.empty() && sample.source.back() == eos;  // the text itself ends with it
+  if (eos >= 0 && !has_one) sample.source.push_back(eos);
   if (!sample.second.empty()) sample.second.back() = static_cast<int32_t>(sample.source.size());
   return sample;
+}
+
+int32_t SampleMaker::begin_of_reply(const Rendered& text, const MadeSample& sample, bool add_special) const {
+  std::vector<int32_t> prompt = tokenizer_.encode(text.text.substr(0, text.last_reply), add_special);
+  if (add_special) prompt.resize(prompt.size() - std::min(after_, prompt.size()));
+  const std::vector<int32_t>& whole = sample.source;
+  const auto common = static_cast<int64_t>(std::min(prompt.size(), whole.size()));
+  return static_cast<int32_t>(std::mismatch(prompt.begin(), prompt.begin() + common, whole.begin()).first -
+                              prompt.begin());
 }
 
 void SampleMaker::make_causal(const Record& record, MadeRecord& made) const {
@@ -140,6 +151,8 @@ void SampleMaker::make_causal(const Record& record, MadeRecord& made) const {
   if (target.empty()) {
     sample.second = {0, static_cast<int32_t>(sample.source.size())};
     sample.text = {"", whole.text};
+  } else if (sample.merged) {
+    sample.second[0] = begin_of_reply(whole, sample, true);
   }
   if (config_.group_texts) {  // split when the texts are grouped
     made.samples.push_back(std::move(sample));
@@ -190,6 +203,13 @@ void SampleMaker::make_preference(const Record& record, MadeRecord& made) const 
     return dialogues_ ? learn_ranges(text, false) : learn_to_end(text);
   };
   MadeSample sample = tokens_of(pair.chosen), rejected = tokens_of(pair.rejected);
+  if (sample.merged || rejected.merged) {  // both replies begin after the same tokens
+    const int32_t first = std::min(begin_of_reply(pair.chosen, sample, !dialogues_),
+                                   begin_of_reply(pair.rejected, rejected, !dialogues_));
+    for (MadeSample* const one : {&sample, &rejected})
+      if (!one->second.empty()) one->second[0] = first;
+  }
+  sample.merged |= rejected.merged;
   if (!fit_causal(sample, record, made) || !fit_causal(rejected, record, made)) return;
   const auto begin = static_cast<int32_t>(sample.source.size());
   sample.source.insert(sample.source.end(), rejected.source.begin(), rejected.source.end());

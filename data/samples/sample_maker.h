@@ -24,6 +24,7 @@ struct MadeSample {
   std::string label;  // classification
   SampleText text;
   bool source_cut = false, target_cut = false;  // truncated: the text or a pair's source; a pair's target
+  bool merged = false;                          // a token has the end of the prompt and the beginning of the reply
 };
 
 /// The samples of one record.
@@ -54,6 +55,9 @@ class SampleMaker {
   MadeSample learn_ranges(const Rendered& rendered, bool add_special) const;
   /// A text that isn't a dialogue, with the end-of-sequence token: its last range goes up to the end.
   MadeSample learn_to_end(const Rendered& text) const;
+  /// The first token of a reply that is merged with its prompt: where the tokens of the prompt alone end or become
+  /// others. Source: TRL.
+  int32_t begin_of_reply(const Rendered& text, const MadeSample& sample, bool add_special) const;
   /// False when there are more than `limit` tokens and the sample is dropped.
   bool fit(std::vector<int32_t>& ids, int64_t limit, const Record& record, MadeRecord& made, bool& cut) const;
   void keep(MadeSample&& sample, MadeRecord& made) const;

@@ -14,7 +14,7 @@ LoraEmbedding::LoraEmbedding(const nn::Embedding& base, const LoraShape& shape)
 }
 
 nn::RowsList LoraEmbedding::forward(const nn::RowsList& in, const nn::Pass& pass) {
-  const at::Tensor row = at::embedding(a_->value.t(), in[0].x.to(a_->value.device()));  // [T, r]
+  const at::Tensor row = at::embedding(a_->value.t(), in[0].x.to(a_->value.device()), frozen_row());  // [T, r]
   return {in[0].with(Embedding::forward(in, pass)[0].x + at::mm(row, b_->value.t()) * (change_scale_ * scale()))};
 }
 

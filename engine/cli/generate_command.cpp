@@ -19,8 +19,8 @@ void check(const config::GenerateRequest& request, bool has_terminal) {
     throw ConfigError(
         "--num_beams {} searches for the likeliest text, and --temperature {} draws one: give one of them.",
         *request.num_beams, *request.temperature);
-  if (request.json && !request.has_prompt)
-    throw ConfigError("--json is for the reply to --prompt; replies to a file always are JSON, and a chat is not.");
+  if (request.json && !request.has_prompt && request.input.empty())
+    throw ConfigError("--json is for the replies to --prompt or --input; a chat is not JSON.");
   if (request.num_return_sequences > 1 && !request.has_prompt && request.input.empty())
     throw ConfigError("--num_return_sequences {}: a chat continues one reply; give --prompt or --input.",
                       request.num_return_sequences);

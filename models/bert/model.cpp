@@ -25,7 +25,9 @@ BertEmbeddings::BertEmbeddings(const BertConfig& c)
       word_embeddings_(*this, "word_embeddings", c.vocab_size, c.hidden_size, normal(c)),
       position_embeddings_(*this, "position_embeddings", c.max_position_embeddings, c.hidden_size, normal(c)),
       token_type_embeddings_(*this, "token_type_embeddings", c.type_vocab_size, c.hidden_size, normal(c)),
-      layer_norm_(*this, "LayerNorm", c.hidden_size, c.layer_norm_eps) {}
+      layer_norm_(*this, "LayerNorm", c.hidden_size, c.layer_norm_eps) {
+  word_embeddings_->freeze_row(c.pad_token_id);
+}
 
 nn::RowsList BertEmbeddings::forward(const nn::RowsList& in, const nn::Pass& pass) {
   const nn::Rows& ids = in[0];

@@ -20,6 +20,7 @@ Decoder::Decoder(const Config& c)
       layers_(*this, "layers"),
       norm_(*this, "norm", c, c.hidden_size) {
   for (int64_t i = 0; i < c.layers; ++i) layers_->add(c, i);
+  if (c.pad.size() == 1) embed_tokens_->freeze_row(c.pad.front());
 }
 
 std::vector<nn::Module*> Decoder::blocks() {

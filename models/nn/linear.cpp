@@ -49,18 +49,22 @@ struct LinearOfKept : torch::autograd::Function<LinearOfKept> {
 struct LearnedRows : torch::autograd::Function<LearnedRows> {
   struct Kept {
     at::Tensor table, ids;
+    int64_t frozen;
   };
-  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& table, const at::Tensor& ids) {
-    keep(ctx, Kept{table, ids});
+  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& table, const at::Tensor& ids,
+                            int64_t frozen) {
+    keep(ctx, Kept{table, ids, frozen});
     return at::embedding(table, ids);
   }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx,
                                                  torch::autograd::variable_list grads) {
-    const auto& [table, ids] = kept<Kept>(ctx);
+    const auto& [table, ids, frozen] = kept<Kept>(ctx);
+    const at::Tensor none;
     if (!takes_gradient_in_place(table))
-      return {at::embedding_dense_backward(grads[0].contiguous(), ids, table.size(0), -1, false), at::Tensor()};
-    table.mutable_grad().index_add_(0, ids, grads[0]);
-    return {no_rows(table), at::Tensor()};
+      return {at::embedding_dense_backward(grads[0].contiguous(), ids, table.size(0), frozen, false), none, none};
+    const at::Tensor learned = frozen < 0 ? grads[0] : grads[0].masked_fill(ids.eq(frozen).unsqueeze(1), 0);
+    table.mutable_grad().index_add_(0, ids, learned);
+    return {no_rows(table), none, none};
   }
 };
 
@@ -128,17 +132,26 @@ Embedding::Embedding(const ParameterPtr& tied) : Module("Embedding") {
 
 Embedding::Embedding(const Embedding& base) : Embedding(base.weight()) {
   scale_ = base.scale_;
+  frozen_ = base.frozen_;
 }
 
 Rows Embedding::operator()(const Rows& ids, const Pass& pass) {
   return wrapped() ? Module::operator()({ids}, pass)[0] : forward({ids}, pass)[0];
 }
 
+int64_t Embedding::frozen_row() const {
+  const Part& part = weight()->part;
+  const int64_t row = part.whole() || part.dim != 0 ? frozen_ : frozen_ - part.ranges.front().begin;
+  return row < weight()->value.size(0) ? std::max<int64_t>(row, -1) : -1;
+}
+
 RowsList Embedding::forward(const RowsList& inputs, const Pass&) {
   const at::Tensor& table = weight()->value;
   const at::Tensor ids = device::sent(inputs[0].x, table.device());
   const bool learns = !on_device(table) && table.requires_grad() && at::GradMode::is_enabled();
-  const at::Tensor rows = (learns ? LearnedRows::apply(table, ids) : at::embedding(table, ids)).to(at::kFloat);
+  const int64_t frozen = frozen_row();
+  const at::Tensor found = learns ? LearnedRows::apply(table, ids, frozen) : at::embedding(table, ids, frozen);
+  const at::Tensor rows = found.to(at::kFloat);
   return {inputs[0].with(scale_ == 1 ? rows : rows * scale_)};
 }
 

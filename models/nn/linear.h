@@ -51,6 +51,9 @@ class Linear : public Module {
 class Embedding : public Module {
  public:
   Embedding(int64_t count, int64_t width, Init init, double scale = 1);
+  /// The row of this id gets no gradient from the lookups, as with torch's padding_idx. transformers gives most models
+  /// that of pad_token_id, which is often the end-of-sequence token, and 0 in models that it began from scratch.
+  void freeze_row(int64_t id) { frozen_ = id; }
   explicit Embedding(const ParameterPtr& tied);
   /// ids [T] int64 → [T, D].
   Rows operator()(const Rows& ids, const Pass& pass);
@@ -58,12 +61,15 @@ class Embedding : public Module {
   double scale() const { return scale_; }
 
  protected:
+  /// The frozen row in this rank's part of the table, or -1.
+  int64_t frozen_row() const;
   /// Shares the weight and scale of `base`: for a module that replaces it.
   explicit Embedding(const Embedding& base);
   RowsList forward(const RowsList& inputs, const Pass& pass) override;
 
  private:
   double scale_ = 1;
+  int64_t frozen_ = -1;
 };
 
 }  // namespace trainer::nn

@@ -296,6 +296,38 @@ TEST(Dialogue, ReadsOtherKindsOfRecords) {
             std::string::npos);
 }
 
+TEST(Dialogue, ACompletionRepliesToItsPrompt) {
+  const auto given = record({{"prompt", R"([{"role":"user","content":"a"},{"role":"assistant","content":"b"},)"
+                                        R"({"role":"user","content":"c"}])"},
+                             {"completion", R"([{"role":"assistant","content":"d"}])"}});
+  config::DataConfig config = options(Dialogue::kMessages, "mistral");
+  EXPECT_EQ(shown(config, given), "[INST] a [/INST] b</s>[INST] c [/INST]⟦ d</s>⟧") << "not the prompt's replies";
+  config.system = "S";
+  EXPECT_EQ(shown(config, given), "[INST] S\n\na [/INST] b</s>[INST] c [/INST]⟦ d</s>⟧");
+  config.learn = config::Learn::kAll;
+  EXPECT_EQ(shown(config, given), "⟦[INST] S\n\na [/INST] b</s>[INST] c [/INST] d</s>⟧");
+  EXPECT_EQ(error_of<InputError>([&] {
+              shown(config, record({{"prompt", "a"}, {"completion", R"([{"role":"assistant","content":"d"}])"}}));
+            }),
+            "f.jsonl:7: `prompt` is not a list of turns.");
+}
+
+TEST(Dialogue, AColumnHasVariablesOfTheTemplate) {
+  const std::string source =
+      "{% for m in messages %}{{ m.role[0] + m.content }}{% if think and m.role == 'assistant' %}!{% endif %}{% endfor "
+      "%}";
+  const std::string turns = R"([{"role":"user","content":"x"},{"role":"assistant","content":"y"}])";
+  config::DataConfig config = options(Dialogue::kMessages, source);
+  config.learn = config::Learn::kAll;
+  const auto with = [&](const char* variables) {
+    return shown(config, record({{"messages", turns}, {"chat_template_kwargs", variables}}));
+  };
+  EXPECT_EQ(with(R"({"think": true})"), "⟦uxay!⟧");
+  EXPECT_EQ(with(R"({"think": false})"), "⟦uxay⟧");
+  EXPECT_EQ(with(""), "⟦uxay⟧");
+  EXPECT_EQ(error_of<InputError>([&] { with("[1]"); }), "f.jsonl:7: `chat_template_kwargs` is not an object.");
+}
+
 TEST(Dialogue, BadRecordsAreReportedWithFileAndLine) {
   const auto error = [](const Record& given) {
     return error_of<InputError>([&] { shown(options(Dialogue::kMessages, "llama2"), given); });

@@ -43,4 +43,13 @@ class SpecialTokenizer : public ByteTokenizer {
   ChatTemplates templates_;
 };
 
+/// Adds no token to a text.
+class PlainTokenizer : public SpecialTokenizer {
+ public:
+  using SpecialTokenizer::SpecialTokenizer;
+  std::vector<int32_t> encode(std::string_view text, bool) const override {
+    return encode_with_offsets(text, false).ids;
+  }
+};
+
 }  // namespace trainer::data

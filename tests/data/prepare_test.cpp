@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/chat/special_tokenizer.h"
 #include "tests/data/byte_tokenizer.h"
 #include "tests/data/support.h"
 
@@ -96,6 +97,54 @@ TEST_F(Prepare, ErrorOfABadRecordNamesOnBadSample) {
   config.train.on_bad_sample = config::OnBadSample::kSkip;
   EXPECT_EQ(run()->size(), 1);
   contains(run()->facts().notes.at(0), "1 record was skipped because it could not be converted");
+}
+
+TEST_F(Prepare, AReplyBeginsWithTheTokenThatReachesIntoIt) {
+  const PlainTokenizer tokenizer({"</s>", " c"});
+  const int32_t end = tokenizer.eos_id(), merged = end + 1;
+  config.task = config::Task::kCausalLm;
+  config.source = "prompt";
+  config.target = "completion";
+  config.train = {.path = {folder.write("d.jsonl", R"({"prompt": "ab", "completion": "cd"})"
+                                                   "\n"
+                                                   R"({"prompt": "a ", "completion": "cd"})"
+                                                   "\n"
+                                                   R"({"prompt": "a", "completion": " cd"})"
+                                                   "\n")}};
+  const auto store = prepare({config, config.train}, tokenizer);
+  const auto ids = [&](int64_t i) {
+    const auto span = store->sample(i).source;
+    return std::vector<int32_t>(span.begin(), span.end());
+  };
+  const auto learned = [&](int64_t i) {
+    const auto span = store->sample(i).second;
+    return std::vector<int32_t>(span.begin(), span.end());
+  };
+  EXPECT_EQ(learned(0), (std::vector<int32_t>{2, 5}));
+  EXPECT_EQ(ids(1), (std::vector<int32_t>{'a', merged, 'd', end}));
+  EXPECT_EQ(learned(1), (std::vector<int32_t>{1, 4})) << "its first word is learned too";
+  EXPECT_EQ(ids(2), ids(1));
+  EXPECT_EQ(learned(2), (std::vector<int32_t>{1, 4}));
+  ASSERT_EQ(store->facts().notes.size(), 1U);
+  contains(store->facts().notes[0], "in 1 of 3 samples, the end of the prompt and the beginning of the reply are one");
+  contains(store->facts().notes[0], "d.jsonl:2");
+}
+
+TEST_F(Prepare, ATextThatEndsWithTheEndOfSequenceTokenGetsNoOther) {
+  const PlainTokenizer tokenizer({"</s>"});
+  const int32_t end = tokenizer.eos_id();
+  config.task = config::Task::kCausalLm;
+  config.source = "text";
+  config.target = "";
+  config.train = {.path = {folder.write("d.jsonl", R"({"text": "a"})"
+                                                   "\n"
+                                                   R"({"text": "a</s>"})"
+                                                   "\n")}};
+  const auto store = prepare({config, config.train}, tokenizer);
+  for (const int64_t i : {0, 1}) {
+    const auto span = store->sample(i).source;
+    EXPECT_EQ(std::vector<int32_t>(span.begin(), span.end()), (std::vector<int32_t>{'a', end}));
+  }
 }
 
 TEST_F(Prepare, DependsOnTheChatTemplatesContentNotItsPath) {

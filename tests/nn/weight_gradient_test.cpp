@@ -8,6 +8,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/max.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/function_hook.h>
@@ -59,6 +60,21 @@ TEST(WeightGradient, OfATiedTableIsAddedByEachOfItsUses) {
     EXPECT_EQ(calls, batch) << "after all uses";
     EXPECT_TRUE(table.grad().is_same(gradient));
     EXPECT_LT(most_difference(gradient, 1 + batch * expected), 1e-4);
+  }
+}
+
+TEST(WeightGradient, AFrozenRowGetsNoneFromLookups) {
+  const at::Tensor values = random_tensor({kVocabulary, kWidth}, 1), ids = at::arange(kTokens) % 7;
+  for (const bool in_place : {false, true}) {
+    nn::Embedding embedding(kVocabulary, kWidth, {});
+    embedding.freeze_row(3);
+    const at::Tensor table = values.clone().set_requires_grad(true);
+    embedding.weight()->value = table;
+    if (in_place) table.mutable_grad() = at::zeros_like(values);
+    torch::autograd::backward({embedding({ids}, {}).x.sum()}, {});
+    for (int64_t row = 0; row < 8; ++row)
+      EXPECT_EQ(table.grad()[row].abs().sum().item<double>() > 0, row != 3 && row < 7)
+          << row << " in place " << in_place;
   }
 }
 
