@@ -143,7 +143,8 @@ int32_t SampleMaker::begin_of_reply(const Rendered& text, const MadeSample& samp
 }
 
 void SampleMaker::make_causal(const Record& record, MadeRecord& made) const {
-  const std::string source = rendered(source_, record, "source");
+  // A prompt may be empty, as TRL's: nothing predicts the first token of the reply then.
+  const std::string source = target_ ? source_.render(record) : rendered(source_, record, "source");
   const std::string target = target_ ? rendered(*target_, record, "target") : "";
   Rendered whole{source + target, {}, target.empty() ? 0 : source.size()};
   whole.learned = {{whole.last_reply, whole.text.size()}};

@@ -110,6 +110,8 @@ TEST_F(Prepare, AReplyBeginsWithTheTokenThatReachesIntoIt) {
                                                    R"({"prompt": "a ", "completion": "cd"})"
                                                    "\n"
                                                    R"({"prompt": "a", "completion": " cd"})"
+                                                   "\n"
+                                                   R"({"prompt": "", "completion": "d"})"
                                                    "\n")}};
   const auto store = prepare({config, config.train}, tokenizer);
   const auto ids = [&](int64_t i) {
@@ -125,8 +127,9 @@ TEST_F(Prepare, AReplyBeginsWithTheTokenThatReachesIntoIt) {
   EXPECT_EQ(learned(1), (std::vector<int32_t>{1, 4})) << "its first word is learned too";
   EXPECT_EQ(ids(2), ids(1));
   EXPECT_EQ(learned(2), (std::vector<int32_t>{1, 4}));
+  EXPECT_EQ(learned(3), (std::vector<int32_t>{0, 2})) << "a prompt may be empty";
   ASSERT_EQ(store->facts().notes.size(), 1U);
-  contains(store->facts().notes[0], "in 1 of 3 samples, the end of the prompt and the beginning of the reply are one");
+  contains(store->facts().notes[0], "in 1 of 4 samples, the end of the prompt and the beginning of the reply are one");
   contains(store->facts().notes[0], "d.jsonl:2");
 }
 
