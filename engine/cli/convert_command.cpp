@@ -16,14 +16,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// " (by beta, loss_type)"; "" if --from named the program, or no single key told.
+std::string told_by(std::vector<std::string> keys) {
+  constexpr std::size_t kShown = 3;
+  if (keys.empty()) return "";
+  if (keys.size() > kShown) keys.resize(kShown);
+  return fmt::format(" (by {})", fmt::join(keys, ", "));
+}
+
 /// On standard error, because the file itself can be on standard output.
 void list_rest(const std::string& file, const config::Conversion& done) {
-  screen::error("{} is {}'s: {} options set, {} keys not honored, {} unknown\n", file, done.dialect->program,
-                done.translated.size(), done.not_honored.size(), done.unknown.size());
+  screen::error("{} is {}'s{}: {} options set, {} keys not honored, {} unknown\n", file, done.dialect->program,
+                told_by(done.recognized_by), done.translated.size(), done.not_honored.size(), done.unknown.size());
   for (const config::Note& note : done.not_honored)
     screen::error("{}: {}: {} is not honored: {}\n", note.origin, note.key, config::shown(note.value), note.text);
   for (const config::Note& note : done.unknown)  // without its value, which can be a secret
     screen::error("{}: {} is not honored: the key is unknown{}\n", note.origin, config::shown(note.key), note.text);
+  for (const config::Note& note : done.undecided) screen::error("{}: {}: {}\n", note.origin, note.key, note.text);
 }
 
 nlohmann::ordered_json json_of(const std::vector<config::Note>& notes, bool with_values) {
@@ -50,9 +59,11 @@ void print_json(const std::string& file, const config::Conversion& done, const s
                 const std::string& output, const std::string& text) {
   nlohmann::ordered_json all{{"file", file},
                              {"program", done.dialect->program},
+                             {"recognized_by", done.recognized_by},
                              {"options_set", done.translated.size()},
                              {"not_honored", json_of(done.not_honored, true)},
                              {"unknown", json_of(done.unknown, false)},  // a value can be a secret
+                             {"undecided", json_of(done.undecided, true)},
                              {"to_be_added", lacking}};
   if (!output.empty()) all["output"] = output;
   all["configuration"] = text;
@@ -63,8 +74,10 @@ void print_json(const std::string& file, const config::Conversion& done, const s
 
 int run_convert(const Arguments& arguments) {
   CLI::App app(
-      "Convert the file of another trainer to a configuration file: axolotl's or LLaMA-Factory's YAML, or a JSON or "
-      "YAML file of TrainingArguments. Each key sets an option, or is listed with the reason why it is not honored and "
+      "Convert the file of another trainer to a configuration file: axolotl's, LLaMA-Factory's or TRL's YAML, or a "
+      "JSON "
+      "or YAML file of TrainingArguments. Each key sets an option, or is listed with the reason why it is not honored "
+      "and "
       "what to write instead.",
       "convert");
   app.footer(
@@ -76,7 +89,8 @@ int run_convert(const Arguments& arguments) {
   bool overwrite = false, keys = false, json = false;
   app.add_option("FILE", file, "the file to convert");
   app.add_option("-o,--output", output, "the file to write; default: standard output");
-  app.add_option("--from", from, "axolotl, llamafactory or training_arguments; default: recognized by its keys");
+  app.add_option("--from", from,
+                 "axolotl, trl_sft, trl_dpo, llamafactory or training_arguments; default: recognized by its keys");
   app.add_flag("--overwrite", overwrite, "replace an existing file");
   app.add_flag("--keys", keys, "print a table of all keys instead, in Markdown");
   app.add_flag("--json", json,

@@ -117,7 +117,7 @@ REMEDIES = [
     (220, 220, "`trainer launch --new_secret FILE` makes one; `chmod 600` it ([several_machines.md](several_machines.md))."),
     (222, 222, "Another launcher's variables contradict each other or the flags. Unset them, or start as [clusters.md]"
                "(clusters.md) shows."),
-    (230, 232, "Give the YAML of axolotl or LLaMA-Factory, or a JSON or YAML file of `TrainingArguments` ([converting.md]"
+    (230, 232, "Give the YAML of axolotl, LLaMA-Factory or TRL, or a JSON or YAML file of `TrainingArguments` ([converting.md]"
                "(converting.md))."),
     (233, 233, "Correct the values there, or remove the keys."),
     (234, 234, "Choose another file, or replace this one by `--overwrite`."),

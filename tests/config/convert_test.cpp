@@ -277,6 +277,133 @@ TEST_F(Convert, PairsOfLlamaFactory) {
   EXPECT_NE(failure(read("pref_loss: simpo\n")).find("pref_loss: simpo is not supported"), std::string::npos);
 }
 
+const std::string kTrlSft =
+    "model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: trl-lib/Capybara\nassistant_only_loss: true\n";
+const std::string kTrlDpo =
+    "model_name_or_path: Qwen/Qwen2-0.5B-Instruct\ndataset_name: trl-lib/ultrafeedback_binarized\nbeta: 0.05\n";
+
+TEST_F(Convert, TrlSft) {
+  const std::string text =
+      kTrlSft +
+      "torch_dtype: bfloat16\nuse_peft: true\nlora_target_modules: [all-linear]\nmax_length: 2048\n"
+      "packing: true\nlearning_rate: 2.0e-4\nper_device_train_batch_size: 2\n"
+      "gradient_accumulation_steps: 8\neos_token: '<|im_end|>'\neval_strategy: steps\n"
+      "eval_steps: 100\noutput_dir: out\npush_to_hub: true\nxyz: 1\n";
+  EXPECT_STREQ(converted(text).dialect->name, "trl_sft");
+  const Config config = resolve(yaml(text) + "use_cpu: true\n").config;
+  EXPECT_FALSE(config.dpo);
+  ASSERT_TRUE(config.lora);
+  EXPECT_EQ(config.lora->r, 16);
+  EXPECT_EQ(config.lora->lora_alpha, 32);
+  EXPECT_EQ(config.lora->lora_dropout, 0.05);
+  EXPECT_EQ(config.lora->target_modules.pattern, "all-linear");
+  EXPECT_EQ(config.model.dtype, "bfloat16");
+  EXPECT_EQ(config.data.dialogue, Dialogue::kMessages);
+  EXPECT_EQ(config.data.learn, Learn::kAssistant);
+  EXPECT_EQ(config.data.max_length, 2048);
+  EXPECT_EQ(config.training.learning_rate, 2e-4);
+  EXPECT_TRUE(config.training.gradient_checkpointing);
+  EXPECT_EQ(config.mixed_precision, MixedPrecision::kBf16);
+  EXPECT_EQ(config.logging.logging_steps, 10);
+  EXPECT_EQ(rest(text), "dataset_test_split (left out, so its default) packing eos_token push_to_hub | xyz");
+}
+
+TEST_F(Convert, TrlDpoOfAllWeights) {
+  const std::string text = kTrlDpo +
+                           "dtype: float32\nloss_type: [sigmoid, sft]\nloss_weights: [1.0, 0.2]\n"
+                           "precompute_ref_log_probs: true\nlora_r: 8\nmax_prompt_length: 512\n"
+                           "dataset_test_split: validation\neval_strategy: epoch\n";
+  EXPECT_STREQ(converted(text).dialect->name, "trl_dpo");
+  const Config config = resolve(yaml(text) + "use_cpu: true\n").config;
+  EXPECT_FALSE(config.lora);
+  ASSERT_TRUE(config.dpo);
+  EXPECT_EQ(config.dpo->loss_type, PreferenceLoss::kSigmoid);
+  EXPECT_EQ(config.dpo->beta, 0.05);
+  EXPECT_EQ(config.dpo->rpo_alpha, 0.2);
+  EXPECT_EQ(config.training.learning_rate, 1e-6);
+  EXPECT_FALSE(config.training.dropout);
+  EXPECT_EQ(config.data.max_length, 1024);
+  EXPECT_EQ(config.data.dialogue, Dialogue::kNone);
+  EXPECT_TRUE(config.data.validation.path.ends_with("trl-lib/ultrafeedback_binarized"));
+  EXPECT_EQ(rest(text), "lora_r max_prompt_length |");
+  ASSERT_EQ(converted(text).undecided.size(), 1U) << "whether the replies are texts or turns";
+}
+
+TEST_F(Convert, TrlRecordsAreReadAsKeysTell) {
+  const std::string file = "model_name_or_path: m\ndataset_name: d\n";
+  const auto data = [&](const std::string& keys) { return resolve(yaml(file + keys) + "use_cpu: true\n").config.data; };
+  EXPECT_EQ(data("chat_template_path: chat.jinja\n").learn, Learn::kAll) << "TRL learns all turns by default";
+  EXPECT_EQ(data("completion_only_loss: true\n").target, "completion");
+  EXPECT_EQ(data("dataset_text_field: body\n").source, "body");
+  EXPECT_TRUE(data("dataset_text_field: body\npacking: true\npacking_strategy: wrapped\n").group_texts);
+  EXPECT_EQ(data("packing: false\nmax_length: null\n").on_too_long, TooLong::kError);
+  EXPECT_TRUE(converted(file + "dataset_text_field: body\n").undecided.empty());
+  EXPECT_EQ(converted(file + "packing: false\n").undecided.size(), 1U);
+}
+
+TEST_F(Convert, TrlMixtureOfDatasets) {
+  const std::string text =
+      "model_name_or_path: m\ndataset_text_field: body\ntest_split_size: 0.1\ndatasets:\n"
+      "  - {path: org/a, name: en, fraction: 0.5}\n  - {path: json, data_files: [b.jsonl, c.jsonl]}\n";
+  const std::string job = yaml(text);
+  EXPECT_NE(job.find("    path:\n    - org/a\n    - b.jsonl\n    - c.jsonl\n"), std::string::npos) << job;
+  EXPECT_NE(job.find("    fraction: 0.1\n"), std::string::npos) << job;
+  EXPECT_EQ(rest(text), "datasets[0].name datasets[0].fraction |");
+}
+
+TEST_F(Convert, TrlQuantizedAndInFp16) {
+  const Config config = resolve(yaml(kTrlSft + "use_peft: true\nload_in_4bit: true\nuse_bnb_nested_quant: true\n"
+                                               "lora_target_modules: [q_proj]\nfp16: true\n") +
+                                "use_cpu: true\n")
+                            .config;
+  EXPECT_TRUE(config.model.quantization_config.load_in_4bit);
+  EXPECT_EQ(config.model.quantization_config.bnb_4bit_quant_type, "nf4");
+  EXPECT_TRUE(config.model.quantization_config.bnb_4bit_use_double_quant);
+  EXPECT_EQ(config.lora->target_modules.names, std::vector<std::string>{"q_proj"});
+  EXPECT_EQ(config.mixed_precision, MixedPrecision::kFp16);
+  EXPECT_EQ(rest(kTrlSft + "dtype: bfloat16\nload_in_8bit: true\n"), "dtype load_in_8bit |");
+}
+
+TEST_F(Convert, TrlOnSeveralRanks) {
+  const std::string job = yaml(kTrlDpo + "num_processes: 4\nchat_template: '{{ messages }}'\n");
+  EXPECT_NE(job.find("distributed_type: MULTI_GPU\n"), std::string::npos) << job;
+  EXPECT_NE(job.find("num_processes: 4\n"), std::string::npos) << job;
+  EXPECT_NE(job.find("  dialogue: messages\n  chat_template: '{{ messages }}'\n"), std::string::npos) << job;
+  const std::string zero = yaml(kTrlSft + "num_processes: 4\ndeepspeed: {zero_optimization: {stage: 2}}\n");
+  EXPECT_NE(zero.find("num_processes: 4\n"), std::string::npos) << zero;
+  EXPECT_EQ(zero.find("MULTI_GPU"), std::string::npos) << zero;
+}
+
+TEST_F(Convert, TrlRefusesOtherLosses) {
+  const auto refusal = [&](const std::string& keys) { return failure(kTrlDpo + keys); };
+  const auto contains = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  contains(refusal("loss_type: [apo_zero]\n"), "loss_type: [apo_zero] is not supported: it can be sigmoid, robust");
+  contains(refusal("loss_type: [sigmoid, sft]\nloss_weights: [0.5, 1]\n"), "write one loss with the weight 1");
+  contains(refusal("loss_type: [sigmoid, sft]\nloss_weights: [1]\n"), "a number for each loss_type");
+  contains(refusal("sync_ref_model: true\n"), "the reference is the model that the run starts from");
+  contains(failure(kTrlSft + "loss_type: dft\n"), "loss_type: dft is not supported");
+  EXPECT_EQ(rest(kTrlDpo + "label_smoothing: 0.1\n"), "label_smoothing |");
+  EXPECT_EQ(resolve(yaml(kTrlDpo + "loss_type: [robust]\nlabel_smoothing: 0.1\n") + "use_cpu: true\n")
+                .config.dpo->label_smoothing,
+            0.1);
+}
+
+TEST_F(Convert, RefusesFilesThatCouldBeOfSeveralPrograms) {
+  const std::string file = "model_name_or_path: m\n", trl = file + "dataset_name: d\n";
+  EXPECT_EQ(
+      failure(trl + "stage: sft\nbeta: 0.1\n"),
+      "theirs.yaml: has keys of LLaMA-Factory (stage) and of TRL (dataset_name, beta); remove those of one of them, "
+      "or name the program with --from: the keys of the other one are then listed as unknown");
+  EXPECT_NE(failure(trl + "packing: true\nbeta: 0.1\n").find("SFTConfig (packing) and of its DPOConfig (beta)"),
+            std::string::npos);
+  EXPECT_NE(failure(trl).find("is TRL's, by dataset_name, but"), std::string::npos) << failure(trl);
+  EXPECT_NE(failure(file).find("--from llamafactory, trl_sft or trl_dpo"), std::string::npos) << failure(file);
+  EXPECT_NE(failure(trl + "num_generations: 4\n").find("another command of TRL"), std::string::npos);
+  EXPECT_STREQ(converted(trl, "trl_dpo").dialect->name, "trl_dpo");
+}
+
 TEST_F(Convert, RefusesOtherFiles) {
   EXPECT_NE(failure("distributed_type: FSDP\nnum_processes: 2\n").find("none of the files"), std::string::npos);
   EXPECT_NE(failure("- a\n- b\n").find("key: value"), std::string::npos);

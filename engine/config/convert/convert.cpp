@@ -1,8 +1,7 @@
 #include "engine/config/convert/convert.h"
 
-#include <algorithm>
-
 #include "engine/config/convert/axolotl_types.h"
+#include "engine/config/convert/recognize.h"
 #include "engine/config/convert/source.h"
 #include "engine/config/plan/files.h"
 #include "engine/config/tables.h"
@@ -10,40 +9,10 @@
 namespace trainer::config {
 namespace {
 
-/// The file must have a few of TrainingArguments' keys to be taken for one: single ones occur in many files.
-constexpr int64_t kFewKeys = 3;
-
 /// The tables of `training` have every key of TrainingArguments.
 const Entries& no_keys() {
   static const Entries none;
   return none;
-}
-
-const Dialect* recognized(const Node& document) {
-  for (const Dialect& dialect : dialects())
-    if (*dialect.only && document.find(dialect.only)) return &dialect;
-  const Entries& table = training_table();
-  const auto known = std::count_if(document.members.begin(), document.members.end(), [&](const Member& member) {
-    return std::any_of(table.begin(), table.end(), [&](const Entry& entry) { return entry.has_key(member.key); });
-  });
-  const bool most = 2 * known > static_cast<int64_t>(document.members.size());
-  return known >= kFewKeys && most ? &dialects().back() : nullptr;
-}
-
-const Dialect& dialect_of(const Node& document, const std::string& from, const std::string& file) {
-  std::vector<std::string> names;
-  for (const Dialect& dialect : dialects()) {
-    if (dialect.name == from) return dialect;
-    names.emplace_back(dialect.name);
-  }
-  if (!from.empty())
-    throw ConfigError("--from {}: must be one of {}{}", shown(from), fmt::join(names, ", "), did_you_mean(from, names));
-  if (const Dialect* const dialect = recognized(document)) return *dialect;
-  throw ConfigError(
-      "{}: is none of the files that can be converted: axolotl's have base_model, LLaMA-Factory's have "
-      "model_name_or_path, and TrainingArguments consist of their own keys\n  --from names the program if you know it; "
-      "Accelerate's files need no conversion",
-      file);
 }
 
 /// Values out of range. The rules between options are left to `trainer check`.
@@ -88,10 +57,11 @@ Node set_options(Draft& draft) {
 }  // namespace
 
 const std::vector<Dialect>& dialects() {
-  static const std::vector<Dialect> all{
-      {"axolotl", "axolotl", "base_model", axolotl::table, axolotl::convert},
-      {"llamafactory", "LLaMA-Factory", "model_name_or_path", llama_factory::table, llama_factory::convert},
-      {"training_arguments", "TrainingArguments", "", no_keys, [](Source&) {}}};
+  static const std::vector<Dialect> all{{"axolotl", "axolotl", axolotl::table, axolotl::convert},
+                                        {"trl_sft", "TRL SFT", trl::sft_table, trl::convert_sft},
+                                        {"trl_dpo", "TRL DPO", trl::dpo_table, trl::convert_dpo},
+                                        {"llamafactory", "LLaMA-Factory", llama_factory::table, llama_factory::convert},
+                                        {"training_arguments", "TrainingArguments", no_keys, [](Source&) {}}};
   return all;
 }
 
@@ -99,7 +69,8 @@ Conversion convert(const std::string& file, const std::string& from, const std::
   Draft draft;
   const Node document = read_document(file, draft.problems);
   if (!document.is_map()) throw ConfigError("{}: must be lines of 'key: value'; is {}", file, described(document));
-  const Dialect& dialect = dialect_of(document, from, file);
+  const auto [found, by] = recognized(document, from, file);
+  const Dialect& dialect = *found;
   Source source(document, folder, draft);
   source.read(document, dialect.table(), "", true);
   dialect.translate(source);
@@ -107,8 +78,13 @@ Conversion convert(const std::string& file, const std::string& from, const std::
   check_ranges(draft);
   draft.problems.throw_if_any();
   add_strategy(draft);
-  return {&dialect, set_options(draft), std::move(draft.translated), std::move(draft.without_effect),
-          std::move(source.unknown)};
+  return {&dialect,
+          by,
+          set_options(draft),
+          std::move(draft.translated),
+          std::move(draft.without_effect),
+          std::move(source.unknown),
+          std::move(source.undecided)};
 }
 
 std::string conversion_tables() {

@@ -102,6 +102,11 @@ void Source::assume(const std::string& name, const std::string& to, const std::s
   set({name + " (left out, so its default)", Node::scalar(value), document_.mark}, to, Node::scalar(value));
 }
 
+void Source::assume_argument(const std::string& name, const std::string& to, const std::string& value) {
+  const Node* const given = document_.find(name);
+  if (!given || given->is_null()) assume(name, to, value);
+}
+
 void Source::pass(const std::string& name, const Node& value) {
   if (value.is_null()) return;
   const GivenKey given{name, value, value.mark};
@@ -148,6 +153,10 @@ void Source::report_to(const Node& value) {
 
 void Source::not_honored(const GivenKey& from, const std::string& reason) {
   draft_.without_effect.push_back({from.key, text_of(from.value), to_string(from.mark), reason});
+}
+
+void Source::leave_open(const GivenKey& from, const std::string& advice) {
+  undecided.push_back({from.key, text_of(from.value), to_string(from.mark), advice});
 }
 
 void Source::refuse(const GivenKey& from, const std::string& reason) {

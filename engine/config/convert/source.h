@@ -50,6 +50,8 @@ class Source {
   void set_all(const std::vector<SameKey>& keys);
   /// Sets `to` to what the program uses without the key `name`.
   void assume(const std::string& name, const std::string& to, const std::string& value);
+  /// The same for an argument of TrainingArguments, whose subclass has another default.
+  void assume_argument(const std::string& name, const std::string& to, const std::string& value);
   /// Hands a key to TrainingArguments' translation, as `training.name`.
   void pass(const std::string& name, const Node& value);
 
@@ -67,7 +69,10 @@ class Source {
   /// Translates what was handed to TrainingArguments, then lists the known keys that have no effect.
   void finish(const Entries& table);
 
-  std::vector<Note> unknown;
+  /// `from` leaves it to the data how records are read. `advice` says what to write here.
+  void leave_open(const GivenKey& from, const std::string& advice);
+
+  std::vector<Note> unknown, undecided;
 
  private:
   void set_if_given(const std::string& path, const std::string& to);
@@ -90,6 +95,18 @@ const Entries& table();
 void convert(Source& source);
 void convert_data(Source& source);  // the part of it about samples
 }  // namespace axolotl
+
+/// The two commands have the keys about models and datasets in common.
+namespace trl {
+const Entries& common_table();
+const Entries& sft_table();
+const Entries& dpo_table();
+void convert_sft(Source& source);
+void convert_dpo(Source& source);
+void convert_common(Source& source, const char* learning_rate);
+void convert_model(Source& source);
+void convert_data(Source& source);
+}  // namespace trl
 
 namespace llama_factory {
 const Entries& table();

@@ -1,0 +1,101 @@
+// `trl sft`: TRL's SFTConfig.
+#include "engine/config/convert/source.h"
+
+namespace trainer::config::trl {
+namespace {
+
+constexpr const char* kPacked =
+    "samples are never padded, and an update has its number of samples whatever their length; raise "
+    "training.global_batch_size for more tokens in an update";
+
+Entries sft_keys() {
+  const char* const tokens = "change the tokenizer's files, whose tokens are used as they are";
+  return foreign_table(
+      translated("dataset_text_field", "The same as data.source, for texts."),
+      translated("assistant_only_loss", "true: data.dialogue: messages, and data.learn: assistant.").of<bool>(),
+      translated("completion_only_loss",
+                 "true: data.source: prompt, and data.target: completion; false: data.source, a template of both.")
+          .of<bool>(),
+      translated("chat_template_path", "A .jinja or .j2 file: data.chat_template, with data.dialogue: messages."),
+      translated("packing", "With packing_strategy wrapped: data.group_texts; otherwise not honored.").of<bool>(),
+      translated("packing_strategy", "See packing.").one_of({"bfd", "bfd_split", "bfd-requeue", "wrapped", "ffd"}),
+      no_effect("eval_packing", kPacked), no_effect("eos_token", tokens).harmless({"<EOS_TOKEN>"}),
+      no_effect("shuffle_dataset", "data.shuffle shuffles every epoch").harmless({"true", "false"}),
+      no_effect("dataset_kwargs", "texts are tokenized into data.cache_dir"),
+      no_effect("num_of_sequences", kPacked).harmless({"1024"}),
+      no_effect("chars_per_token", kPacked).harmless({"3.6"}),
+      unsupported("loss_type", "the loss is the cross-entropy of the learned tokens").harmless({"nll", "chunked_nll"}));
+}
+
+enum class Records { kUnknown, kTexts, kTurns, kCompletions };
+
+/// Only what a key of the file tells: TRL looks at the columns of the dataset.
+Records records_of(const Source& source) {
+  for (const char* const key : {"chat_template", "chat_template_path"})
+    if (source.asks(key)) return Records::kTurns;
+  if (source.is_true("assistant_only_loss")) return Records::kTurns;
+  if (source.is_true("completion_only_loss")) return Records::kCompletions;
+  return source.asks("dataset_text_field") && source.word("dataset_text_field") != "text" ? Records::kTexts
+                                                                                          : Records::kUnknown;
+}
+
+void convert_turns(Source& source) {
+  for (const char* const told : {"assistant_only_loss", "chat_template", "chat_template_path"})
+    if (source.asks(told)) source.set(told, "data.dialogue", "messages");
+  source.set("chat_template", "data.chat_template");
+  if (source.is_true("assistant_only_loss"))
+    source.set("assistant_only_loss", "data.learn", "assistant");
+  else
+    source.assume("assistant_only_loss", "data.learn", "all");
+  const GivenKey file = source.key("chat_template_path");
+  if (!source.asks("chat_template_path")) return;
+  if (file.value.text.ends_with(".jinja") || file.value.text.ends_with(".j2"))
+    source.set(file, "data.chat_template", Node::scalar(source.path(file.value.text), true));
+  else
+    source.not_honored(file, "data.chat_template is a file with a template, not the folder of a tokenizer");
+}
+
+void convert_packing(Source& source, Records records) {
+  if (!source.is_true("packing")) return;
+  const bool turns = records == Records::kTurns || records == Records::kCompletions;
+  if (source.word("packing_strategy") != "wrapped")
+    source.not_honored("packing", kPacked);
+  else if (turns)
+    source.not_honored("packing", "data.group_texts is for plain texts; these samples have a learned part");
+  else
+    source.set("packing", "data.group_texts", "true");
+}
+
+void leave_open(Source& source) {
+  const GivenKey list = source.key("datasets"), name = source.key("dataset_name");
+  source.leave_open(
+      list.value.is_null() ? name : list,
+      "TRL reads a record by its columns, which the file doesn't name; this job reads the column text. For turns in "
+      "messages, set data.dialogue: messages and data.learn: all; for texts in prompt and completion, data.source: "
+      "prompt and data.target: completion");
+}
+
+}  // namespace
+
+const Entries& sft_table() {
+  static const Entries entries = joined({common_table(), sft_keys()});
+  return entries;
+}
+
+void convert_sft(Source& source) {
+  convert_common(source, "2e-5");
+  const Records records = records_of(source);
+  const GivenKey completions = source.key("completion_only_loss");
+  if (records == Records::kTurns) {
+    convert_turns(source);
+  } else if (records == Records::kCompletions) {
+    source.set(completions, "data.source", Node::scalar("prompt"));
+    source.set(completions, "data.target", Node::scalar("completion"));
+  } else {
+    source.set("dataset_text_field", "data.source");
+    if (records == Records::kUnknown && (source.asks("datasets") || source.asks("dataset_name"))) leave_open(source);
+  }
+  convert_packing(source, records);
+}
+
+}  // namespace trainer::config::trl
