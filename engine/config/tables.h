@@ -26,6 +26,8 @@ const Entries& lora_table();
 const Entries& dpo_table();
 const Entries& training_table();
 const Entries& training_arguments_table();  // other programs' keys in `training`
+const Entries& trl_keys();                  // of TRL's SFTConfig and DPOConfig
+const Entries& sft_keys();                  // of its SFTConfig: in `training` and `data`
 const Entries& accelerator_table();
 const Entries& loss_scaling_table();
 const Entries& schedule_table();

@@ -52,7 +52,13 @@ TEST_F(TrainingArguments, RefusesUnsupportedFieldsThatAreSet) {
                                                "sharded_ddp",
                                                "tp_size",
                                                "parallelism_config",
-                                               "push_to_hub"}));
+                                               "push_to_hub",
+                                               "assistant_only_loss",
+                                               "completion_only_loss",
+                                               "dataset_text_field",
+                                               "chat_template_path",
+                                               "eos_token",
+                                               "truncation_mode"}));
   EXPECT_EQ(
       problems(kLeast + "training: {average_tokens_across_devices: false, generation_config: x, "
                         "accelerator_config: {split_batches: true, even_batches: true}}\n"),
@@ -64,11 +70,77 @@ TEST_F(TrainingArguments, RefusesUnsupportedFieldsThatAreSet) {
       "per_device_train_batch_size counts the samples of one rank; global_batch_size those of all");
 }
 
+TEST_F(TrainingArguments, KeysOfTrlNameOurOptions) {
+  const std::string job = "distributed_type: 'NO'\nuse_cpu: true\nmodel: {path: m}\n";
+  const auto problem = [&](const std::string& more) { return problems(job + more); };
+  const std::string data = "data: {task: causal_lm, train: {path: a}", end = "}\n";
+  for (const std::string key : {"assistant_only_loss: true", "completion_only_loss: true", "dataset_text_field: body",
+                                "eos_token: x", "chat_template_path: t.jinja", "max_seq_length: 9"}) {
+    const std::string name = key.substr(0, key.find(':'));
+    const std::string in_data = problem(data + ", " + key + end),
+                      in_training = problem(data + end + "training: {" + key + end);
+    EXPECT_NE(in_data.find("data." + key + " is not supported: "), std::string::npos) << in_data;
+    EXPECT_NE(in_training.find("training." + key + " is not supported: "), std::string::npos) << in_training;
+    if (name == "eos_token") continue;
+    EXPECT_EQ(in_training.find("belongs"), std::string::npos) << in_training;
+    const std::size_t reason = in_training.find("supported: ");
+    EXPECT_NE(in_training.find("data.", reason), std::string::npos) << in_training << " names no option";
+  }
+  const Plan packed = resolve(job + data + end + "training: {packing: true, packing_strategy: wrapped}\n");
+  ASSERT_EQ(packed.without_effect.size(), 2U);
+  for (const Note& note : packed.without_effect)
+    EXPECT_NE(note.text.find("data.group_texts joins texts"), std::string::npos) << note.key << ": " << note.text;
+}
+
+TEST_F(TrainingArguments, DefaultsOfTrlDrawNoMessages) {
+  const std::string job =
+      "distributed_type: 'NO'\nuse_cpu: true\nmodel: {path: m}\ndata: {task: causal_lm, train: {path: a}}\n";
+  const std::string sft =
+      job +
+      "training: {loss_type: nll, dataset_text_field: text, packing: false, packing_strategy: bfd, eval_packing: null, "
+      "padding_free: false, pad_token: <PAD_TOKEN>, eos_token: <EOS_TOKEN>, pad_to_multiple_of: null, "
+      "completion_only_loss: null, assistant_only_loss: false, truncation_mode: keep_start, shuffle_dataset: false, "
+      "dataset_kwargs: null, dataset_num_proc: null, model_init_kwargs: null, chat_template_path: null, "
+      "trust_remote_code: false, router_aux_loss_coef: null}\n";
+  EXPECT_EQ(problems(sft), "");
+  EXPECT_EQ(warnings(sft), "");
+  const std::string dpo =
+      job +
+      "dpo: {loss_type: [sigmoid], loss_weights: null, beta: 0.1, label_smoothing: 0.0, f_divergence_type: reverse_kl, "
+      "f_alpha_divergence_coef: 0.5, discopop_tau: 0.05, sync_ref_model: false, ref_model_mixup_alpha: 0.6, "
+      "ref_model_sync_steps: 512, use_weighting: false, ld_alpha: null, precompute_ref_log_probs: false, "
+      "precompute_ref_batch_size: null, padding_free: false, truncation_mode: keep_start, pad_token: null}\n";
+  EXPECT_EQ(problems(dpo), "");
+  EXPECT_EQ(warnings(dpo), "");
+}
+
+TEST_F(TrainingArguments, ListsOfLossesOfPairs) {
+  const std::string job =
+      "distributed_type: 'NO'\nuse_cpu: true\nmodel: {path: m}\ndata: {task: causal_lm, train: {path: a}}\ndpo: ";
+  const auto read = [&](const std::string& keys) { return *resolve(job + "{" + keys + "}\n").config.dpo; };
+  EXPECT_EQ(read("loss_type: [ipo]").loss_type, PreferenceLoss::kIpo);
+  EXPECT_EQ(read("loss_type: [hinge], loss_weights: [1.0]").loss_type, PreferenceLoss::kHinge);
+  EXPECT_EQ(read("loss_type: [sigmoid, sft], loss_weights: [1, 0.3]").rpo_alpha, 0.3);
+  EXPECT_EQ(read("loss_type: [sft, sigmoid_norm]").rpo_alpha, 1.0);
+  EXPECT_EQ(read("loss_type: [sft, sigmoid_norm]").loss_type, PreferenceLoss::kSigmoidNorm);
+  EXPECT_EQ(
+      problems(job + "{loss_type: [sigmoid, hinge]}\n"),
+      "f.yaml:5:18: dpo.loss_type: [sigmoid, hinge] is not supported: write one loss with the weight 1, alone or with "
+      "sft: loss_type [sigmoid, sft], loss_weights [1, …]");
+  EXPECT_EQ(problems(job + "{loss_type: [apo_zero]}\n"),
+            "f.yaml:5:19: dpo.loss_type apo_zero is not supported by this version");
+  EXPECT_NE(problems(job + "{loss_type: [sigmoid, sft], loss_weights: [0.5, 1]}\n").find("with the weight 1"),
+            std::string::npos);
+  EXPECT_NE(problems(job + "{loss_type: [sigmoid, sft], rpo_alpha: 1}\n").find("give one of them"), std::string::npos);
+  EXPECT_NE(problems(job + "{loss_weights: [1]}\n").find("with its list of losses"), std::string::npos);
+}
+
 TEST_F(TrainingArguments, MovesFieldsToOurSections) {
   const Plan plan = resolve(
       kLeast +
       "training: {save_steps: 7, save_total_limit: 2, logging_steps: 3, report_to: all, seed: 5, output_dir: out, "
-      "generation_max_length: 9, generation_num_beams: 3, resume_from_checkpoint: last, bf16: true, warmup_steps: 0, warmup_ratio: 0.1, "
+      "generation_max_length: 9, generation_num_beams: 3, resume_from_checkpoint: last, bf16: true, warmup_steps: 0, "
+      "warmup_ratio: 0.1, "
       "train_sampling_strategy: sequential, no_cuda: true, per_gpu_train_batch_size: 4}\n");
   const Config& c = plan.config;
   EXPECT_EQ(c.checkpoint.save_steps, 7);

@@ -1,6 +1,7 @@
 """`trainer convert`: files of other trainers become files that `trainer launch` runs."""
 
 import json
+import math
 import pathlib
 import subprocess
 import tempfile
@@ -25,6 +26,15 @@ num_epochs: 1
 max_steps: 1
 learning_rate: 0.001
 output_dir: run
+"""
+TRL_DPO = """\
+model_name_or_path: model
+dataset_name: pairs.jsonl
+beta: 0.2
+loss_type: [sigmoid, sft]
+loss_weights: [1.0, 0.1]
+max_steps: 1
+per_device_train_batch_size: 2
 """
 
 
@@ -60,6 +70,26 @@ class Convert(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stderr)
         lines = (self.folder / "run" / "metrics.jsonl").read_text().splitlines()
         self.assertTrue(any("loss" in json.loads(line) for line in lines))
+
+    def test_a_file_of_trl_dpo_trains_all_weights_on_pairs(self):
+        pairs = [{"prompt": f"Say {i}.", "chosen": f" {i}", "rejected": f" {i + 1}"} for i in range(8)]
+        (self.folder / "pairs.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
+        (self.folder / "text.txt").write_text("".join(f"Say {i}. It is {i}.\n" for i in range(99)))
+        self.trainer("tokenize", "train", "--input", "text.txt", "--output", "tokenizer", "--vocab_size", "280")
+        (self.folder / "dpo.yaml").write_text(TRL_DPO)
+        done = self.trainer("convert", "dpo.yaml", "-o", "job.yaml")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("dpo.yaml is TRL DPO's (by beta, loss_weights, loss_type): ", done.stderr)
+        self.assertIn("dpo.yaml:2:15: dataset_name: TRL reads a record by its columns", done.stderr)
+        run = self.trainer("launch", "--config_file", "job.yaml", "--cpu", "--set", "model.path=", "--set",
+                           "model.config=" + json.dumps(LLAMA), "--set", f"tokenizer.path={self.folder / 'tokenizer'}",
+                           "--set", f"output_dir={self.folder / 'run'}", "--set", "logging.logging_steps=1")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        lines = [json.loads(line) for line in (self.folder / "run" / "metrics.jsonl").read_text().splitlines()]
+        first = next(line for line in lines if "loss" in line)
+        self.assertGreater(first["loss"], math.log(2) + 0.1, "sigmoid's, and a tenth of the cross-entropy")
+        self.assertEqual(first["learning_rate"], 1e-6)
+        self.assertFalse((self.folder / "run" / "adapter_config.json").exists())
 
     def test_an_existing_file_stays(self):
         (self.folder / "job.yaml").write_text("mine")

@@ -99,6 +99,8 @@ void convert_data(Source& source);  // the part of it about samples
 /// The two commands have the keys about models and datasets in common.
 namespace trl {
 const Entries& common_table();
+/// `known`, and the keys that the table of one of our sections knows without honoring them.
+Entries with_foreign_keys(const Entries& known, const Entries& section);
 const Entries& sft_table();
 const Entries& dpo_table();
 void convert_sft(Source& source);

@@ -1,6 +1,7 @@
 // TRL's YAML, as `trl sft --config` and `trl dpo --config` read it. Keys and defaults are those of TRL 1.16's
 // ScriptArguments, DatasetMixtureConfig, ModelConfig, SFTConfig and DPOConfig; keys of older versions are known too.
-// to_dict() of the last two writes a token's key in place of its value: "<PAD_TOKEN>".
+#include <algorithm>
+
 #include "engine/config/convert/source.h"
 
 namespace trainer::config::trl {
@@ -39,28 +40,21 @@ Entries moved() {
 Entries idle() {
   const char* const files = "data.train.path stands for the training split; give the files of another one";
   const char* const kernels = "every layer has its own kernels";
-  const char* const padded = "samples are never padded";
   const char* const read = "files are read as they are";
   const char* const mixture = "it is the alignment-handbook's: write data.train.path, and data.train.weights";
-  const char* const weights = "model.path and model.dtype determine what is read";
   return foreign_table(
       no_effect("model_revision", "model.path stands for the newest snapshot in the Hub's cache; name its folder")
           .harmless({"main"}),
-      no_effect("trust_remote_code", "no Python code runs"), no_effect("model_init_kwargs", weights),
       no_effect("attn_implementation", kernels).harmless({"sdpa"}), no_effect("use_flash_attention_2", kernels),
       no_effect("lora_target_parameters", "adapters are for layers: lora.target_modules"),
       no_effect("load_in_8bit", "write model.quantization_config: {load_in_4bit: true}, or model.dtype: bfloat16"),
       no_effect("bnb_4bit_quant_storage", "blocks are stored as bytes").harmless({"uint8"}),
-      no_effect("router_aux_loss_coef", "the loss has no term for routers"),
       no_effect("dataset_config", "give the files of this configuration in data.train.path"),
       no_effect("dataset_train_split", files).harmless({"train"}), no_effect("dataset_streaming", read),
       no_effect("streaming", read), no_effect("ignore_bias_buffers", "no buffer is exchanged"),
       no_effect("dataset_batch_size", read),
       no_effect("truncation_mode", "a text that is too long loses its end; data.on_too_long can drop it")
           .harmless({"keep_start"}),
-      no_effect("padding_free", padded).harmless({"true", "false"}),
-      no_effect("pad_to_multiple_of", padded).harmless({"auto"}),
-      no_effect("pad_token", padded).harmless({"<PAD_TOKEN>"}),
       no_effect("gradient_checkpointing_use_reentrant", "there is one way of recomputing, which works for all models"),
       no_effect("accelerate_config",
                 "give Accelerate's file to `trainer launch` too, and remove distributed_type and num_processes here"),
@@ -86,6 +80,15 @@ void convert_ranks(Source& source) {
 const Entries& common_table() {
   static const Entries entries = joined({moved(), idle()});
   return entries;
+}
+
+Entries with_foreign_keys(const Entries& known, const Entries& section) {
+  Entries all = known;
+  for (const Entry& entry : section) {
+    const bool handled = std::any_of(known.begin(), known.end(), [&](const Entry& e) { return e.has_key(entry.name); });
+    if (entry.foreign != Foreign::kNot && !handled) all.push_back(entry);
+  }
+  return all;
 }
 
 void convert_common(Source& source, const char* learning_rate) {

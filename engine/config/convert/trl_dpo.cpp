@@ -1,6 +1,4 @@
 // `trl dpo`: TRL's DPOConfig.
-#include <algorithm>
-
 #include "engine/config/convert/source.h"
 #include "engine/config/tables.h"
 #include "engine/config/translate/losses_of_pairs.h"
@@ -17,16 +15,6 @@ Entries dpo_keys() {
           .of<double>(),
       translated("rpo_alpha", "The same as dpo.rpo_alpha."),
       translated("disable_dropout", "true, or left out: training.dropout: false.").of<bool>());
-}
-
-/// The keys that the section `dpo` knows without honoring them, but for those of `known`.
-Entries known_to_dpo(const Entries& known) {
-  Entries rest;
-  for (const Entry& entry : config::dpo_table()) {
-    const bool handled = std::any_of(known.begin(), known.end(), [&](const Entry& e) { return e.has_key(entry.name); });
-    if (entry.foreign != Foreign::kNot && !handled) rest.push_back(entry);
-  }
-  return rest;
 }
 
 void convert_loss(Source& source) {
@@ -50,10 +38,7 @@ void convert_loss(Source& source) {
 }  // namespace
 
 const Entries& dpo_table() {
-  static const Entries entries = [] {
-    const Entries own = joined({common_table(), dpo_keys()});
-    return joined({own, known_to_dpo(own)});
-  }();
+  static const Entries entries = with_foreign_keys(joined({common_table(), dpo_keys()}), config::dpo_table());
   return entries;
 }
 

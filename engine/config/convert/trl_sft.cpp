@@ -1,5 +1,6 @@
 // `trl sft`: TRL's SFTConfig.
 #include "engine/config/convert/source.h"
+#include "engine/config/tables.h"
 
 namespace trainer::config::trl {
 namespace {
@@ -8,22 +9,16 @@ constexpr const char* kPacked =
     "samples are never padded, and an update has its number of samples whatever their length; raise "
     "training.global_batch_size for more tokens in an update";
 
-Entries sft_keys() {
+Entries own_keys() {
   const char* const tokens = "change the tokenizer's files, whose tokens are used as they are";
   return foreign_table(
       translated("dataset_text_field", "The same as data.source, for texts."),
       translated("assistant_only_loss", "true: data.dialogue: messages, and data.learn: assistant.").of<bool>(),
-      translated("completion_only_loss",
-                 "true: data.source: prompt, and data.target: completion; false: data.source, a template of both.")
-          .of<bool>(),
+      translated("completion_only_loss", "true: data.source: prompt, and data.target: completion.").of<bool>(),
       translated("chat_template_path", "A .jinja or .j2 file: data.chat_template, with data.dialogue: messages."),
       translated("packing", "With packing_strategy wrapped: data.group_texts; otherwise not honored.").of<bool>(),
       translated("packing_strategy", "See packing.").one_of({"bfd", "bfd_split", "bfd-requeue", "wrapped", "ffd"}),
       no_effect("eval_packing", kPacked), no_effect("eos_token", tokens).harmless({"<EOS_TOKEN>"}),
-      no_effect("shuffle_dataset", "data.shuffle shuffles every epoch").harmless({"true", "false"}),
-      no_effect("dataset_kwargs", "texts are tokenized into data.cache_dir"),
-      no_effect("num_of_sequences", kPacked).harmless({"1024"}),
-      no_effect("chars_per_token", kPacked).harmless({"3.6"}),
       unsupported("loss_type", "the loss is the cross-entropy of the learned tokens").harmless({"nll", "chunked_nll"}));
 }
 
@@ -78,7 +73,7 @@ void leave_open(Source& source) {
 }  // namespace
 
 const Entries& sft_table() {
-  static const Entries entries = joined({common_table(), sft_keys()});
+  static const Entries entries = with_foreign_keys(joined({common_table(), own_keys()}), sft_keys());
   return entries;
 }
 

@@ -11,6 +11,7 @@
 #include "engine/config/plan/given_text.h"
 #include "engine/config/plan/inline_template.h"
 #include "engine/config/tables.h"
+#include "engine/config/translate/losses_of_pairs.h"
 
 namespace trainer::config {
 namespace {
@@ -61,7 +62,8 @@ std::string ignored_by_peer(const std::string& prefix, const std::string& key, c
   const bool ignores = prefix == "ds_config." || prefix == "ds_config.fp16." || prefix == "ds_config.bf16." ||
                        prefix == "ds_config.pipeline.";
   constexpr std::size_t kMisspelled = 2;
-  if (!ignores || (!meant.empty() && (meant.ends_with("_" + key) || edit_distance(key, meant) <= kMisspelled))) return "";
+  if (!ignores || (!meant.empty() && (meant.ends_with("_" + key) || edit_distance(key, meant) <= kMisspelled)))
+    return "";
   if (place.empty()) return "DeepSpeed has no such key here, and ignores it";
   return fmt::format("DeepSpeed reads it as {}, and ignores it here", place);
 }
@@ -246,10 +248,36 @@ void take_device(Node& node) {
   if (const OtherDevices* const other = other_devices(node.text)) node.text = name_of(other->here);
 }
 
+/// TRL's list of losses as one loss, and the weight of sft as rpo_alpha.
+void take_losses(Node& dpo, Problems& problems) {
+  const Node* const losses = dpo.find("loss_type");
+  const Node* const given = dpo.find("loss_weights");
+  const Node weights = given ? *given : Node();
+  if (!losses || losses->is_null() || (!losses->is_list() && weights.is_null())) return;
+  const LossesOfPairs read = losses_of_pairs(*losses, weights);
+  const auto refuse = [&](const std::string& why) {
+    problems.add(losses->mark, "dpo.loss_type",
+                 fmt::format("dpo.loss_type: {} is not supported: {}", text_of(*losses), why));
+    dpo.erase("loss_type");
+    dpo.erase("loss_weights");
+  };
+  if (!read.why.empty()) return refuse(read.why);
+  const Node* const own = dpo.find("rpo_alpha");
+  if (!read.rpo_alpha.is_null() && own && !own->is_null())
+    return refuse("rpo_alpha is the weight of sft; give one of them");
+  const Mark mark = weights.is_null() ? losses->mark : weights.mark;
+  dpo["loss_type"] = read.loss_type;
+  dpo.erase("loss_weights");
+  if (read.rpo_alpha.is_null()) return;
+  dpo["rpo_alpha"] = read.rpo_alpha;
+  dpo["rpo_alpha"].mark = mark;
+}
+
 /// `document` with option values instead of those that translate() handles, which are moved to the foreign keys.
 Node with_known_values(Node document, Draft& draft) {
   if (!document.is_map()) return document;
   for (Member& member : document.members) {
+    if (member.key == "dpo" && member.value.is_map()) take_losses(member.value, draft.problems);
     const bool range = member.key == "num_machines", device = member.key == "distributed_type";
     if (!range && !device) continue;
     draft.foreign.erase(member.key);  // from an earlier document

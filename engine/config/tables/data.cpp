@@ -110,7 +110,7 @@ const Entries& data_table() {
   auto megatron = [](const Config& c) { return c.data.train.format == DataFormat::kMegatron; };
   auto not_megatron = [](const Config& c) { return c.data.train.format != DataFormat::kMegatron; };
   auto limited = [=](const Config& c) { return c.data.max_samples > 0 && not_megatron(c); };
-  static const Entries entries = table<C>(
+  static const Entries ours = table<C>(
       option("task", &C::task).help("The task to train for."),
       section("train", &C::train, source_table()).help("The training samples."),
       section("validation", &C::validation, validation_table()).help("The validation samples."),
@@ -222,7 +222,9 @@ const Entries& data_table() {
           .harmless({"true"})
           .no_effect("samples are never padded"),
       option("shuffle", &C::shuffle)
-          .help("Shuffles the samples every epoch, from seed. false: the order of the files."));
+          .help("Shuffles the samples every epoch, from seed. false: the order of the files."),
+      unsupported("max_seq_length", "use data.max_length"));
+  static const Entries entries = joined({ours, sft_keys()});
   return entries;
 }
 

@@ -50,9 +50,11 @@ Entries learning() {
   const char* const length =
       "use data.max_length, which limits the whole of a causal sample; T5 has data.max_source_length and "
       "data.max_target_length";
+  const char* const joined_texts =
+      "samples are never padded; data.group_texts joins texts and cuts them to data.max_length";
   const char* const pairs = "it belongs to TRL's DPOConfig: write it in a section dpo";
   return foreign_table(
-      unsupported("beta", pairs), unsupported("loss_type", pairs),
+      unsupported("beta", pairs), unsupported("loss_type", pairs).harmless({"nll", "chunked_nll"}),
       unsupported("precompute_ref_log_probs", pairs).of<bool>().harmless({"true"}),
       unsupported("reference_free", pairs).of<bool>(), unsupported("sync_ref_model", pairs).of<bool>(),
       unsupported("optim_target_modules", "no optimizer can be limited to some modules"),
@@ -66,8 +68,8 @@ Entries learning() {
       unsupported("dataloader_drop_last", "the last samples of an epoch form a smaller update; leave it out")
           .of<bool>(),
       unsupported("past_index", "no supported model takes its past states as input").harmless({"-1"}),
-      unsupported("max_seq_length", length), unsupported("max_length", length),
-      group("accelerator_config", "Accelerate's data loading.", accelerator_table()),
+      no_effect("packing", joined_texts).of<bool>(), unsupported("max_seq_length", length),
+      unsupported("max_length", length), group("accelerator_config", "Accelerate's data loading.", accelerator_table()),
       unsupported("split_batches", "per_device_train_batch_size counts the samples of one rank").of<bool>(),
       no_effect("dispatch_batches", "every rank reads its own samples").of<bool>(),
       no_effect("sortish_sampler", padding).of<bool>(), no_effect("length_column_name", padding).harmless({"length"}),
@@ -187,7 +189,7 @@ Entries saving() {
 }  // namespace
 
 const Entries& training_arguments_table() {
-  static const Entries entries = joined({moved(), learning(), computing(), reporting(), saving()});
+  static const Entries entries = joined({moved(), learning(), computing(), reporting(), saving(), sft_keys()});
   return entries;
 }
 
