@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/errors.h"
+#include "engine/base/listed.h"
 #include "engine/base/screen.h"
 #include "engine/cli/config_wizard.h"
 #include "engine/cli/flags.h"
@@ -26,8 +27,9 @@ std::string told_by(std::vector<std::string> keys) {
 
 /// On standard error, because the file itself can be on standard output.
 void list_rest(const std::string& file, const config::Conversion& done) {
-  screen::error("{} is {}'s{}: {} options set, {} keys not honored, {} unknown\n", file, done.dialect->program,
-                told_by(done.recognized_by), done.translated.size(), done.not_honored.size(), done.unknown.size());
+  screen::error("{} is {}'s{}: {} set, {} not honored, {} unknown\n", file, done.dialect->program,
+                told_by(done.recognized_by), counted(done.translated.size(), "option", "options"),
+                counted(done.not_honored.size(), "key", "keys"), done.unknown.size());
   for (const config::Note& note : done.not_honored)
     screen::error("{}: {}: {} is not honored: {}\n", note.origin, note.key, config::shown(note.value), note.text);
   for (const config::Note& note : done.unknown)  // without its value, which can be a secret

@@ -1,5 +1,7 @@
 #include "models/nn/linear.h"
 
+#include <algorithm>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/embedding.h>

@@ -51,10 +51,10 @@ class Linear : public Module {
 class Embedding : public Module {
  public:
   Embedding(int64_t count, int64_t width, Init init, double scale = 1);
-  /// The row of this id gets no gradient from the lookups, as with torch's padding_idx. transformers gives most models
-  /// that of pad_token_id, which is often the end-of-sequence token, and 0 in models that it began from scratch.
-  void freeze_row(int64_t id) { frozen_ = id; }
   explicit Embedding(const ParameterPtr& tied);
+  /// The row of this id gets no gradient from the lookups, as with torch's padding_idx. transformers freezes that of
+  /// pad_token_id, which is often the end-of-sequence token, and begins models from scratch with a row of zeros there.
+  void freeze_row(int64_t id) { frozen_ = id; }
   /// ids [T] int64 → [T, D].
   Rows operator()(const Rows& ids, const Pass& pass);
   ParameterPtr weight() const { return parameters().front().second; }
