@@ -58,6 +58,7 @@ config::ScheduleConfig kwargs_of(const nlohmann::json& json) {
   more.timescale = json.value("timescale", more.timescale);
   more.min_lr = json.value("min_lr", more.min_lr);
   more.min_lr_rate = json.value("min_lr_rate", more.min_lr_rate);
+  more.warmup_lr_rate = json.value("warmup_lr_rate", more.warmup_lr_rate);
   more.num_decay_steps = json.value("num_decay_steps", more.num_decay_steps);
   more.num_stable_steps = json.value("num_stable_steps", more.num_stable_steps);
   more.warmup_type = json.value("warmup_type", more.warmup_type);
