@@ -1,6 +1,7 @@
 #include "engine/parallel/pipeline_stages.h"
 
 #include "engine/base/errors.h"
+#include "engine/base/listed.h"
 
 namespace trainer::parallel {
 namespace {
@@ -33,10 +34,10 @@ std::vector<models::Chunk> split_into_chunks(models::Model& model, const Pipelin
   const int64_t parts = options.shape.ranks * options.shape.chunks;
   if (blocks < parts)
     throw ConfigError(
-        "parallelism_config_pp_size is {}{}, which splits the model into {} stages, but it has {} blocks: at most {} "
-        "stages are possible.",
+        "parallelism_config_pp_size is {}{}, which splits the model into {} stages, but it has {}: at most {} "
+        "possible.",
         options.shape.ranks, options.shape.chunks > 1 ? fmt::format(" x {} chunks", options.shape.chunks) : "", parts,
-        blocks, blocks);
+        counted(blocks, "block", "blocks"), counted(blocks, "stage is", "stages are"));
   std::vector<models::Chunk> chunks;
   if (options.last_blocks == 0) {
     append_even(0, blocks, parts, chunks);
