@@ -1,25 +1,23 @@
 #include "engine/train/stop_request.h"
 
+#include <atomic>
 #include <csignal>
 
 namespace trainer::train {
 namespace {
 
-volatile std::sig_atomic_t g_signal = 0, g_save = 0, g_way = 0;  // all a signal handler may touch
+// Handlers run on a thread of their own (engine/base/signal_thread.h), or in the middle of the one that reads these.
+std::atomic<int> g_signal = 0;
+std::atomic<bool> g_save = false, g_way = false;
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 void note(int signal) {
   if (signal == SIGUSR2)
-    g_save = 1;
+    g_save = true;
   else if (signal == SIGURG)
-    g_way = 1;
+    g_way = true;
   else
     g_signal = signal == SIGINT ? SIGINT : SIGTERM;
-}
-
-bool take(volatile std::sig_atomic_t& note) {
-  if (note == 0) return false;
-  note = 0;  // only if it was set: a request that arrives in between counts for the next update
-  return true;
 }
 
 }  // namespace
@@ -36,11 +34,11 @@ int stop_signal() {
 }
 
 bool take_save_request() {
-  return take(g_save);
+  return g_save.exchange(false);
 }
 
 bool take_yield_request() {
-  return take(g_way);
+  return g_way.exchange(false);
 }
 
 }  // namespace trainer::train
