@@ -137,9 +137,8 @@ int32_t SampleMaker::begin_of_reply(const Rendered& text, const MadeSample& samp
   std::vector<int32_t> prompt = tokenizer_.encode(text.text.substr(0, text.last_reply), add_special);
   if (add_special) prompt.resize(prompt.size() - std::min(after_, prompt.size()));
   const std::vector<int32_t>& whole = sample.source;
-  const auto common = static_cast<int64_t>(std::min(prompt.size(), whole.size()));
-  return static_cast<int32_t>(std::mismatch(prompt.begin(), prompt.begin() + common, whole.begin()).first -
-                              prompt.begin());
+  const auto end = std::mismatch(prompt.begin(), prompt.end(), whole.begin(), whole.end()).first;
+  return static_cast<int32_t>(end - prompt.begin());
 }
 
 void SampleMaker::make_causal(const Record& record, MadeRecord& made) const {

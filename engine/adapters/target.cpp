@@ -111,7 +111,7 @@ std::vector<nn::Module*> modules_to_save(models::Model& model, const config::Lor
   for (const std::string& name : options.modules_to_save) {
     bool any = false;
     model.visit([&](nn::Module& module) {
-      if (!module.path().ends_with(name)) return;
+      if (!module.path().ends_with(name)) return;  // as in PEFT, which asks for no dot before the name here
       found.push_back(&module);
       any = true;
     });

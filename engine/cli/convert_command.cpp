@@ -77,10 +77,8 @@ void print_json(const std::string& file, const config::Conversion& done, const s
 int run_convert(const Arguments& arguments) {
   CLI::App app(
       "Convert the file of another trainer to a configuration file: axolotl's, LLaMA-Factory's or TRL's YAML, or a "
-      "JSON "
-      "or YAML file of TrainingArguments. Each key sets an option, or is listed with the reason why it is not honored "
-      "and "
-      "what to write instead.",
+      "JSON or YAML file of TrainingArguments. Each key sets an option, or is listed with the reason why it is not "
+      "honored and what to write instead.",
       "convert");
   app.footer(
       "Examples:\n  trainer convert qlora.yml -o job.yaml     then check it: trainer check job.yaml\n"

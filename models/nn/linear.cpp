@@ -64,8 +64,10 @@ struct LearnedRows : torch::autograd::Function<LearnedRows> {
     const at::Tensor none;
     if (!takes_gradient_in_place(table))
       return {at::embedding_dense_backward(grads[0].contiguous(), ids, table.size(0), frozen, false), none, none};
-    const at::Tensor learned = frozen < 0 ? grads[0] : grads[0].masked_fill(ids.eq(frozen).unsqueeze(1), 0);
-    table.mutable_grad().index_add_(0, ids, learned);
+    at::Tensor& sum = table.mutable_grad();
+    const at::Tensor kept_row = frozen < 0 ? none : sum.select(0, frozen).clone();
+    sum.index_add_(0, ids, grads[0]);
+    if (kept_row.defined()) sum.select(0, frozen).copy_(kept_row);
     return {no_rows(table), none, none};
   }
 };

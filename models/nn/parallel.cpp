@@ -14,7 +14,7 @@ extern "C" void __tsan_release(void* address);
 namespace trainer::nn {
 
 #ifdef __SANITIZE_THREAD__
-/// The thread sanitizer doesn't see how libgomp's threads wait for each other, so it is told.
+/// libgomp isn't compiled for the thread sanitizer, which takes its threads for unordered without these calls.
 void parallel_for(int64_t begin, int64_t end, int64_t grain, c10::function_ref<void(int64_t first, int64_t last)> f) {
   char order = 0;
   __tsan_release(&order);

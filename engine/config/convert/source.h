@@ -108,6 +108,8 @@ void convert_dpo(Source& source);
 void convert_common(Source& source, const char* learning_rate);
 void convert_model(Source& source);
 void convert_data(Source& source);
+/// TRL reads a record by its columns, which a file doesn't name. `advice`: what this job reads, and how to change it.
+void leave_columns_open(Source& source, const std::string& advice);
 }  // namespace trl
 
 namespace llama_factory {

@@ -105,6 +105,13 @@ void convert_length(Source& source) {
 
 }  // namespace
 
+void leave_columns_open(Source& source, const std::string& advice) {
+  if (!source.asks("datasets") && !source.asks("dataset_name")) return;
+  const GivenKey list = source.key("datasets");
+  source.leave_open(list.value.is_null() ? source.key("dataset_name") : list,
+                    "TRL reads a record by its columns, which the file doesn't name; this job reads " + advice);
+}
+
 void convert_data(Source& source) {
   const GivenKey list = source.key("datasets"), name = source.key("dataset_name");
   source.assume("task", "data.task", "causal_lm");

@@ -56,14 +56,13 @@ void convert_dpo(Source& source) {
     source.assume("disable_dropout", "training.dropout", "false");
   else if (source.is_true("disable_dropout"))
     source.set("disable_dropout", "training.dropout", "false");
-  const GivenKey list = source.key("datasets"), name = source.key("dataset_name");
   source.set("chat_template", "data.chat_template");
   if (source.asks("chat_template"))
     source.set("chat_template", "data.dialogue", "messages");
-  else if (source.asks("datasets") || source.asks("dataset_name"))
-    source.leave_open(list.value.is_null() ? name : list,
-                      "TRL reads a record by its columns, which the file doesn't name; this job reads texts in prompt, "
-                      "chosen and rejected. If chosen and rejected are lists of turns, set data.dialogue: messages");
+  else
+    leave_columns_open(source,
+                       "texts in prompt, chosen and rejected. If chosen and rejected are lists of turns, set "
+                       "data.dialogue: messages");
 }
 
 }  // namespace trainer::config::trl

@@ -61,15 +61,6 @@ void convert_packing(Source& source, Records records) {
     source.set("packing", "data.group_texts", "true");
 }
 
-void leave_open(Source& source) {
-  const GivenKey list = source.key("datasets"), name = source.key("dataset_name");
-  source.leave_open(
-      list.value.is_null() ? name : list,
-      "TRL reads a record by its columns, which the file doesn't name; this job reads the column text. For turns in "
-      "messages, set data.dialogue: messages and data.learn: all; for texts in prompt and completion, data.source: "
-      "prompt and data.target: completion");
-}
-
 }  // namespace
 
 const Entries& sft_table() {
@@ -88,7 +79,10 @@ void convert_sft(Source& source) {
     source.set(completions, "data.target", Node::scalar("completion"));
   } else {
     source.set("dataset_text_field", "data.source");
-    if (records == Records::kUnknown && (source.asks("datasets") || source.asks("dataset_name"))) leave_open(source);
+    if (records == Records::kUnknown)
+      leave_columns_open(source,
+                         "the column text. For turns in messages, set data.dialogue: messages and data.learn: all; for "
+                         "texts in prompt and completion, data.source: prompt and data.target: completion");
   }
   convert_packing(source, records);
 }
