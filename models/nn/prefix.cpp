@@ -6,17 +6,19 @@
 namespace trainer::nn {
 namespace {
 
-/// `own` [T, width], laid out by `rows`, with `front` inserted before every sample.
+/// `own` [T, width], laid out by `rows`, with `front` inserted before every sample. Without samples, `front` still
+/// takes part in backward: a rank that the last samples didn't suffice for has a gradient, of zeros, as the others do.
 at::Tensor in_front(const at::Tensor& front, const at::Tensor& own, const Layout& rows) {
   std::vector<int64_t> lengths;
   for (const Span& span : rows.spans) lengths.push_back(span.length);
   const at::Tensor same = front.to(own.scalar_type());
+  if (lengths.empty()) return at::cat({same.narrow(0, 0, 0), own});
   std::vector<at::Tensor> parts;
   for (const at::Tensor& sample : own.split_with_sizes(lengths)) {
     parts.push_back(same);
     parts.push_back(sample);
   }
-  return parts.empty() ? own : at::cat(parts);
+  return at::cat(parts);
 }
 
 LayoutPtr longer(const Layout& own, int64_t tokens) {

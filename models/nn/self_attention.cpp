@@ -50,9 +50,10 @@ at::Tensor attend_shared(const at::Tensor& q, const at::Tensor& k, const at::Ten
                          const AttentionOptions& options, const Pass& pass, int64_t block) {
   const KeysAndValues all = with_prefix({SplitRows::all(rows, k), SplitRows::all(rows, v), rows->whole}, pass, block);
   const int64_t samples = rows->whole->samples(), front = prefix_tokens(pass);
+  if (samples == 0) return packed_attention(q, all.k, all.v, {}, rows, all.rows, options);
   std::vector<at::Tensor> rounds;
   int64_t at = 0;
-  for (int64_t round = 0; samples > 0 && round < rows->samples() / samples; ++round) {
+  for (int64_t round = 0; round < rows->samples() / samples; ++round) {
     const LayoutPtr queries = round_of(*rows, round, samples);
     auto keys = std::make_shared<Layout>();
     keys->sample_index = queries->sample_index;
@@ -61,7 +62,7 @@ at::Tensor attend_shared(const at::Tensor& q, const at::Tensor& k, const at::Ten
     rounds.push_back(packed_attention(q.narrow(0, at, queries->tokens()), all.k, all.v, {}, queries, keys, options));
     at += queries->tokens();
   }
-  return rounds.empty() ? q : at::cat(rounds);
+  return at::cat(rounds);
 }
 
 }  // namespace

@@ -66,11 +66,18 @@ void expect_gradient(const at::Tensor& found, const at::Tensor& expected, double
   EXPECT_LE((a - b).norm().item<double>(), 10 * kTolerance * b.norm().item<double>() + 1e-8 * all) << name;
 }
 
-void check_update(PeftCase& golden, dist::Comm& comm, DistributedType type, bool checkpointed = false) {
+/// Where the samples of an update are.
+enum class Spread { kOverRanks, kOnRankZero };
+
+void check_update(PeftCase& golden, dist::Comm& comm, DistributedType type, bool checkpointed = false,
+                  Spread spread = Spread::kOverRanks) {
   const auto model = golden.make(comm, type, true, checkpointed);
   const auto names = adapters::adapter_names(model->model(), golden.options);
   const int64_t tokens = golden.expected["target_tokens"];
-  const double loss = model->update({golden.batch(comm.rank(), comm.size())}, tokens, {});
+  constexpr size_t kNone = 1000;  // beyond the last sample
+  const models::Batch mine = spread == Spread::kOverRanks ? golden.batch(comm.rank(), comm.size())
+                                                          : golden.batch(comm.rank() == 0 ? 0 : kNone);
+  const double loss = model->update({mine}, tokens, {});
   EXPECT_NEAR(comm.sum(loss) / golden.expected["loss_sum"].get<double>(), 1.0, kTolerance);
   double all = 0;
   std::map<std::string, at::Tensor> gradients;
@@ -100,6 +107,16 @@ TEST_P(Peft, GradientsMatchPeftUnderEveryStrategy) {
     run_ranks(type == DistributedType::kNo ? 1 : 2, [&](dist::Comm& comm) {
       PeftCase own(GetParam());
       check_update(own, comm, type);
+    });
+  }
+}
+
+TEST_P(Peft, GradientsMatchPeftIfARankHasNoSamples) {
+  for (const auto type : {DistributedType::kMultiCpu, DistributedType::kFsdp}) {
+    SCOPED_TRACE(static_cast<int>(type));
+    run_ranks(2, [&](dist::Comm& comm) {
+      PeftCase own(GetParam());
+      check_update(own, comm, type, false, Spread::kOnRankZero);
     });
   }
 }
