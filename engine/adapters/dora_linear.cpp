@@ -25,7 +25,7 @@ at::Tensor DoraLinear::row_lengths(const nn::Pass& pass) const {
 }
 
 at::Tensor DoraLinear::project(const nn::Rows& x_in, const nn::Pass& pass) const {
-  const nn::Rows x = x_in.with(x_in.x.to(pass.compute));
+  const nn::Rows x = x_in.to(pass.compute);
   const nn::DropoutRule rule = dropout(pass);
   const nn::ParameterPtr bias = this->bias();
   const auto without_bias = [&](const at::Tensor& y) { return bias ? y - bias->value.to(pass.compute) : y; };

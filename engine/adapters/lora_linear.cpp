@@ -26,19 +26,19 @@ struct AddLowRank : torch::autograd::Function<AddLowRank> {
   struct State {
     nn::DropoutRule rule;
     double scale;
+    nn::SharedGradientPtr gradient;  // of x; null: not shared
   };
 
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& base, const at::Tensor& x_in, const at::Tensor& a,
-                            const at::Tensor& b, double scale, const nn::DropoutRule& rule, const nn::LayoutPtr& rows,
-                            BaseUse use) {
+                            const at::Tensor& b, const State& state, const nn::LayoutPtr& rows, BaseUse use) {
     const at::Tensor x = x_in.contiguous();
-    const nn::KeptElements kept = nn::kept_elements(rule, *rows, x);
+    const nn::KeptElements kept = nn::kept_elements(state.rule, *rows, x);
     const at::Tensor hidden = at::mm(nn::drop_others(kept, x), a.t());  // [T, r]
     ctx->save_for_backward({x, hidden, a, b, kept.first, kept.second});
-    nn::keep<State>(ctx, {rule, scale});
-    if (use == BaseUse::kKeep) return at::addmm(base, hidden, b.t(), 1, scale);
+    nn::keep(ctx, state);
+    if (use == BaseUse::kKeep) return at::addmm(base, hidden, b.t(), 1, state.scale);
     ctx->mark_dirty({base});
-    return at::Tensor(base).addmm_(hidden, b.t(), 1, scale);
+    return at::Tensor(base).addmm_(hidden, b.t(), 1, state.scale);
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
@@ -49,11 +49,14 @@ struct AddLowRank : torch::autograd::Function<AddLowRank> {
     const at::Tensor grad = grads[0].contiguous();
     const at::Tensor dhidden = scaled_product(grad, b, state.scale);  // [T, r]
     at::Tensor dx, da, db;
-    if (ctx->needs_input_grad(1)) dx = nn::drop_others(kept, at::mm(dhidden, a));
+    if (state.gradient && !state.rule.active())
+      state.gradient->add_product(dhidden, a);
+    else if (ctx->needs_input_grad(1))
+      dx = nn::drop_others(kept, at::mm(dhidden, a));
     if (ctx->needs_input_grad(2)) da = at::mm(dhidden.t(), nn::drop_others(kept, x));
     if (ctx->needs_input_grad(3)) db = scaled_product(grad.t(), hidden, state.scale);
     const at::Tensor none;
-    return {grads[0], dx, da, db, none, none, none, none};
+    return {grads[0], dx, da, db, none, none, none};
   }
 };
 
@@ -61,7 +64,7 @@ struct AddLowRank : torch::autograd::Function<AddLowRank> {
 
 at::Tensor add_low_rank(const at::Tensor& base, const nn::Rows& x, const at::Tensor& a, const at::Tensor& b,
                         double scale, const nn::DropoutRule& rule, BaseUse use) {
-  return AddLowRank::apply(base, x.x, a, b, scale, rule, x.layout, use);
+  return AddLowRank::apply(base, x.x, a, b, AddLowRank::State{rule, scale, x.gradient}, x.layout, use);
 }
 
 LoraLinear::LoraLinear(const nn::Linear& base, const LoraShape& shape) : Linear(base), shape_(shape) {
@@ -94,7 +97,7 @@ nn::DropoutRule LoraLinear::dropout(const nn::Pass& pass) const {
 }
 
 at::Tensor LoraLinear::project(const nn::Rows& x_in, const nn::Pass& pass) const {
-  const nn::Rows x = x_in.with(x_in.x.to(pass.compute));
+  const nn::Rows x = x_in.to(pass.compute);
   return add_branch(base(x, pass), x, dropout(pass), pass, BaseUse::kOverwrite);
 }
 

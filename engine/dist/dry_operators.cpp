@@ -121,7 +121,7 @@ struct OpenCall : at::ObserverContext {
   DryOperator op;
   std::vector<const void*> storages;  // of its arguments
   int64_t largest = 0;                // bytes of the largest argument that isn't written
-  bool writes = false, on_meta = false;
+  bool writes = false, on_meta = false, has_read = false;
   size_t before = 0;  // operators recorded when it began
 };
 
@@ -151,7 +151,7 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& call) {
     for_each_tensor(arguments[i], [&](const at::Tensor& tensor) {
       open->on_meta = open->on_meta || tensor.is_meta();
       if (tensor.has_storage()) open->storages.push_back(tensor.storage().unsafeGetStorageImpl());
-      if (open->op.bytes == 0 && !written) open->op.dtype = tensor.scalar_type();
+      if (!written && !std::exchange(open->has_read, true)) open->op.dtype = tensor.scalar_type();
       const int64_t bytes = unique_bytes(tensor);
       open->writes = open->writes || written;
       if (!written) open->largest = std::max(open->largest, bytes);

@@ -71,7 +71,7 @@ bool is_sequence_slice(const nn::Rows& rows) {
 }
 
 nn::RowsList gather_region_input(nn::RowsList x, const nn::Pass& pass, const nn::Module::Forward& next) {
-  const nn::Rows mine = x[0].with(x[0].x.to(pass.compute));
+  const nn::Rows mine = x[0].to(pass.compute);
   x[0] = {nn::SplitRows::all(mine.layout, mine.x), rows_in_region(mine.layout)};
   nn::RowsList out = next(x, pass);
   if (!at::GradMode::is_enabled() || !out[0].x.requires_grad()) return out;

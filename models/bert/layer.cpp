@@ -19,7 +19,7 @@ BertSelfAttention::BertSelfAttention(const BertConfig& c, int64_t layer)
       value_(*this, "value", c.hidden_size, c.hidden_size, true, normal(c)) {}
 
 nn::RowsList BertSelfAttention::forward(const nn::RowsList& in, const nn::Pass& pass) {
-  const nn::Rows x = in[0].with(in[0].x.to(pass.compute));
+  const nn::Rows x = nn::share_gradient(in[0].to(pass.compute));
   const nn::Rows q = (*query_)(x, pass), k = (*key_)(x, pass), v = (*value_)(x, pass);
   nn::AttentionOptions options{.heads = config_.num_attention_heads};
   options.scale = 1 / std::sqrt(static_cast<double>(config_.head_dim()));

@@ -45,7 +45,7 @@ at::Tensor Attention::placed(const nn::Rows& x, const std::optional<nn::Slot<Rms
 }
 
 nn::RowsList Attention::forward(const nn::RowsList& in, const nn::Pass& pass) {
-  const nn::Rows& x = in[0];
+  const nn::Rows x = nn::share_gradient(in[0]);
   const at::Tensor q = placed((*q_proj_)(x, pass), q_norm_, in[1].x, pass);
   const at::Tensor k = placed((*k_proj_)(x, pass), k_norm_, in[1].x, pass);
   const at::Tensor v = (*v_proj_)(x, pass).x;

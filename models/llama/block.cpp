@@ -12,7 +12,7 @@ Mlp::Mlp(const Config& c)
       down_proj_(*this, "down_proj", c.intermediate_size, c.hidden_size, c.mlp_bias, c.init()) {}
 
 nn::RowsList Mlp::forward(const nn::RowsList& in, const nn::Pass& pass) {
-  const nn::Rows gate = (*gate_proj_)(in[0], pass), up = (*up_proj_)(in[0], pass);
+  const nn::Rows x = nn::share_gradient(in[0]), gate = (*gate_proj_)(x, pass), up = (*up_proj_)(x, pass);
   return {(*down_proj_)(gate.with(nn::activate_gated(gate.x, up.x, activation_, {}, gate.layout)), pass)};
 }
 

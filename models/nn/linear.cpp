@@ -4,6 +4,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/embedding_dense_backward.h>
 #include <ATen/ops/linear.h>
@@ -25,25 +26,30 @@ at::Tensor matrix_of(const at::Tensor& value, const Storage& storage, Linear::St
   return stored == Linear::Stored::kOutIn ? decoded : decoded.t();
 }
 
-/// x W^T for a frozen W that is packed, or whose dtype differs from x's. The decoded W exists only briefly in forward
-/// and again in backward; autograd would hold it in between, and with it a decoded copy of the whole model.
+/// x W^T + b for a frozen W that is packed, or whose dtype differs from x's, or that shares x's gradient. The decoded W
+/// exists only briefly in forward and again in backward; autograd would hold it in between, and with it a decoded copy
+/// of the whole model. b, which may be missing, is frozen too.
 struct LinearOfKept : torch::autograd::Function<LinearOfKept> {
   struct Kept {
     Storage storage;
     Linear::Stored stored;
+    SharedGradientPtr gradient;  // null: not shared
   };
   static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x, const at::Tensor& value,
-                            const Storage& storage, Linear::Stored stored) {
+                            const std::optional<at::Tensor>& bias, const Kept& as) {
     ctx->save_for_backward({value});
-    keep(ctx, Kept{storage, stored});
-    return at::mm(x, matrix_of(value, storage, stored, x.scalar_type()).t());
+    keep(ctx, as);
+    const at::Tensor w = matrix_of(value, as.storage, as.stored, x.scalar_type()).t();
+    return bias ? at::addmm(*bias, x, w) : at::mm(x, w);
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx,
                                                  torch::autograd::variable_list grads) {
     const Kept& as = kept<Kept>(ctx);
-    const at::Tensor w = matrix_of(ctx->get_saved_variables()[0], as.storage, as.stored, grads[0].scalar_type());
-    return {at::mm(grads[0], w), at::Tensor(), at::Tensor(), at::Tensor()};
+    const at::Tensor w = matrix_of(ctx->get_saved_variables()[0], as.storage, as.stored, grads[0].scalar_type()), none;
+    if (!as.gradient) return {at::mm(grads[0], w), none, none, none};
+    as.gradient->add_product(grads[0], w);
+    return {none, none, none, none};
   }
 };
 
@@ -96,18 +102,21 @@ Rows Linear::operator()(const Rows& x, const Pass& given) {
   if (!wrapped() && compute == given.compute) return x.with(project(x, given));
   Pass pass = given;
   pass.compute = compute;
-  return wrapped() ? Module::operator()({x}, pass)[0] : x.with(project(x, pass));
+  return wrapped() ? Module::operator()({x.with(x.x)}, pass)[0] : x.with(project(x, pass));
 }
 
 at::Tensor Linear::project(const Rows& x, const Pass& pass) const {
-  const at::Tensor in = x.x.to(pass.compute);
+  const Rows in = x.to(pass.compute);
   const ParameterPtr w = weight();
   const ParameterPtr b = adds_bias_ ? bias() : nullptr;
   const auto added = b ? std::optional<at::Tensor>(b->value.to(pass.compute)) : std::nullopt;
-  if (!w->storage.packed && (w->value.scalar_type() == pass.compute || w->value.requires_grad()))
-    return at::linear(in, matrix(pass.compute), added);
-  const at::Tensor out = LinearOfKept::apply(in, w->value, w->storage, stored_);
-  return added ? out + *added : out;
+  const bool frozen = !w->value.requires_grad();
+  const bool shares = in.gradient && frozen && !(added && added->requires_grad());
+  if (!w->storage.packed && !shares && (w->value.scalar_type() == pass.compute || !frozen))
+    return at::linear(in.x, matrix(pass.compute), added);
+  const LinearOfKept::Kept as{w->storage, stored_, shares ? in.gradient : nullptr};
+  const at::Tensor out = LinearOfKept::apply(in.x, w->value, shares ? added : std::nullopt, as);
+  return added && !shares ? out + *added : out;
 }
 
 at::Tensor Linear::matrix(at::ScalarType dtype) const {

@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "models/nn/layout.h"
+#include "models/nn/shared_gradient.h"
 
 namespace trainer::nn {
 
@@ -15,9 +16,12 @@ namespace trainer::nn {
 struct Rows {
   at::Tensor x;  // [T, ...]
   LayoutPtr layout = nullptr;
+  SharedGradientPtr gradient = nullptr;  // of x, if several layers read it: see share_gradient()
 
   /// `y` [T, ...] with the same layout.
   Rows with(at::Tensor y) const { return {std::move(y), layout}; }
+  /// The same values in `dtype`.
+  Rows to(at::ScalarType dtype) const { return x.scalar_type() == dtype ? *this : with(x.to(dtype)); }
 };
 using RowsList = std::vector<Rows>;
 

@@ -53,8 +53,8 @@ nn::Rows T5Attention::own_position_bias(const nn::Layout& rows, const nn::Pass& 
 
 nn::Rows T5Attention::attend(const nn::Rows& x, const at::Tensor& position_bias, const nn::Rows& memory,
                              const nn::Pass& pass) {
-  const nn::Rows& seen = kind_ == kCross ? memory : x;
-  const nn::Rows q = (*q_)(x, pass);
+  const nn::Rows seen = nn::share_gradient(kind_ == kCross ? memory : x);
+  const nn::Rows q = (*q_)(kind_ == kCross ? x : seen, pass);
   nn::AttentionOptions options{q.x.size(1) / config_.d_kv, kind_ == kDecoderSelf};
   options.dropout = pass.dropout(path(), config_.dropout_rate, q_->first_out() / config_.d_kv);
   nn::KeysAndValues all{(*k_)(seen, pass).x, (*v_)(seen, pass).x, seen.layout};

@@ -59,11 +59,10 @@ T5DenseReluDense::T5DenseReluDense(const T5Config& c)
 
 nn::RowsList T5DenseReluDense::forward(const nn::RowsList& in, const nn::Pass& pass) {
   const nn::DropoutRule rule = pass.dropout(path(), dropout_, wi_->first_out());
-  const nn::Rows hidden = (*wi_)(in[0], pass);
-  return {
-      (*wo_)(hidden.with(up_ ? nn::activate_gated(hidden.x, (**up_)(in[0], pass).x, activation_, rule, hidden.layout)
-                             : nn::activate(hidden.x, activation_, rule, hidden.layout)),
-             pass)};
+  const nn::Rows x = up_ ? nn::share_gradient(in[0]) : in[0], hidden = (*wi_)(x, pass);
+  return {(*wo_)(hidden.with(up_ ? nn::activate_gated(hidden.x, (**up_)(x, pass).x, activation_, rule, hidden.layout)
+                                 : nn::activate(hidden.x, activation_, rule, hidden.layout)),
+                 pass)};
 }
 
 T5LayerFF::T5LayerFF(const T5Config& c)

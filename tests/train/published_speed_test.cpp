@@ -40,20 +40,20 @@ struct Published {
   double tokens_per_second;  // of each GPU
   bool lora = false;
   int64_t tensor = 1;
-  double memory = 0;   // GB/s, if it is not the card's usual one
+  double memory = 0;  // GB/s, if it is not the card's usual one
   double network = 50e9;
 };
 
-/// Sources, read in 2026: NVIDIA-NeMo/Automodel docs/performance-summary.mdx and its benchmark recipes; pytorch/torchtitan
-/// benchmarks/llama3_h100_202412_torchtitan.md (eager and compiled; selective recomputation, here all of it; H100 with
-/// HBM2e and 500 W); mosaicml/llm-foundry scripts/train/benchmarking/README.md.
+/// Sources, read in 2026: NVIDIA-NeMo/Automodel docs/performance-summary.mdx and its benchmark recipes;
+/// pytorch/torchtitan benchmarks/llama3_h100_202412_torchtitan.md (eager and compiled; selective recomputation, here
+/// all of it; H100 with HBM2e and 500 W); mosaicml/llm-foundry scripts/train/benchmarking/README.md.
 std::vector<Published> all_published() {
   const std::string llama8 = llama(4096, 14336, 32, 32), llama70 = llama(8192, 28672, 80, 64);
   return {
       {"NeMo, LLaMA 3 8B LoRA", "H100", 1, llama8, 4096, 2, 16, false, 12473, true},
       {"NeMo, Qwen 2.5 7B LoRA", "H100", 1, llama(3584, 18944, 28, 28, 152064, "qwen2", 4), 4096, 2, 16, false, 14110,
        true},
-      {"NeMo, LLaMA 3 70B LoRA, TP 2", "H100", 8, llama70, 4096, 2, 4, false, 1092, true, 2},
+      {"NeMo, LLaMA 3 70B LoRA, TP 2", "H100", 8, llama70, 4096, 2, 4, true, 1092, true, 2},
       {"torchtitan, LLaMA 3 8B", "H100", 8, llama8, 8192, 2, 1, true, 5762, false, 1, 2400},
       {"torchtitan, the same, compiled", "H100", 8, llama8, 8192, 2, 1, true, 6667, false, 1, 2400},
       {"torchtitan, LLaMA 3 8B", "H100", 128, llama8, 8192, 2, 1, true, 5605, false, 1, 2400},
