@@ -4,6 +4,7 @@ on the simulated accelerator."""
 import os
 import pathlib
 import shutil
+import signal
 import unittest
 from unittest import mock
 
@@ -127,6 +128,29 @@ class GpuLaunch(OnGpu):
                 shutil.rmtree(cut / "checkpoint-4")
                 self.launched(f"{name}_cut", "gpu", changes, saved)
                 self.assert_same_run(cut, whole)
+
+
+    def test_generation(self):
+        """The most likely texts, of a model that has learned the sentences by heart."""
+        self.only_on_gpus()
+        self.launched("learned", "gpu", causal(LLAMA, data={"max_samples": 8, "group_texts": False}, deterministic=False,
+                                               training={"max_steps": 60, "learning_rate": 1e-2}, evaluation=None))
+        for flags in ([], ["--num_beams", "3"]):
+            texts = {device: self.trainer("generate", str(self.folder / "learned_gpu"), "--prompt", "The", "--device", device,
+                                          "--max_new_tokens", "12", *flags).wait().out for device in ("cuda", "cpu")}
+            self.assertEqual(texts["cuda"], texts["cpu"])
+            self.assertGreater(len(texts["cuda"].split()), 3)
+
+    def test_sigterm_saves(self):
+        """NVIDIA's libraries have threads of their own, which must not take the launcher's signals."""
+        changes = causal(LLAMA, training={"max_steps": 100000}, output_dir=str(self.folder / "stopped"))
+        library = {} if HAS_GPU else {"TRAINER_ACCELERATOR_LIBRARY": str(SIMULATED)}
+        with mock.patch.dict(os.environ, library):
+            run = self.start(self.job("stopped", {"model": {"config": None}}, changes, {"use_cpu": False}))
+        support.until(lambda: support.last_step(self.folder / "stopped") >= 2)
+        run.kill_with(signal.SIGTERM)
+        self.assertEqual(run.wait().code, 143, run.err)
+        self.assertTrue(list((self.folder / "stopped").glob("checkpoint-*")), run.err)
 
 
 if __name__ == "__main__":

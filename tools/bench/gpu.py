@@ -1,7 +1,8 @@
 """Training of a LLaMA in bf16 on one GPU, LoRA or all weights: trainer beside Accelerate + PEFT, and beside a loop by hand
 around torch.compile.
 
-Samples are blocks of --length tokens, so that nothing is padded; the peers run the attention that torch chooses. One
+Samples are blocks of --length tokens, so that nothing is padded, or, with --ragged, texts of 1 to 32 sentences, which
+Accelerate's script pads to the longest of its batch; the peers run the attention that torch chooses. One
 program at a time is on the GPU. They take turns, in an order that is reversed from round to round, and make the same
 updates. Prints tokens per second (median of the updates after the warm-up), the peak of tensor memory on the GPU, MFU as
 `trainer check --device` counts it, and how the goals are met. On the CPU (--device cpu), where programs run in fp32, it
@@ -11,6 +12,7 @@ only shows that all programs run the same job.
 import argparse
 import json
 import pathlib
+import random
 import shutil
 import statistics
 import subprocess
@@ -21,7 +23,7 @@ from processes import Program
 from programs import HERE, ROOT, Job, peer_command, peer_options, trainer_command, trainer_yaml
 
 WARM_UP = 5  # updates; the compiled loop compiles in the first
-PROGRAMS = ["trainer", "accelerate", "torch.compile"]
+PROGRAMS = ["trainer", "accelerate", "torch.compile", "compiled-blocks"]
 GOAL_SPEED, GOAL_MEMORY, GOAL_MFU = 1.5, 0.6, 0.5
 
 
@@ -30,6 +32,16 @@ def repeated(data: pathlib.Path, bytes_wanted: int, work: pathlib.Path) -> pathl
     text = data.read_text(encoding="utf-8")
     path = work / "text.txt"
     path.write_text(text * (1 + bytes_wanted // len(text)), encoding="utf-8")
+    return path
+
+
+def ragged_lines(data: pathlib.Path, count: int, work: pathlib.Path) -> pathlib.Path:
+    """`count` lines of 1 to 32 sentences of `data`, half of them of at most 5: instructions are short, some are long."""
+    dice = random.Random(1)
+    sentences = [line.rpartition("@")[0] for line in data.read_text(encoding="utf-8").splitlines() if "@" in line]
+    path = work / "text.txt"
+    path.write_text("".join(" ".join(dice.choices(sentences, k=int(2 ** dice.uniform(0, 5)))) + "\n" for _ in range(count)),
+                    encoding="utf-8")
     return path
 
 
@@ -61,6 +73,10 @@ def flops_per_token(arguments: argparse.Namespace, job: Job, work: pathlib.Path)
     return speed["mfu"] / speed["tokens_per_second"], f"MFU of {name}"
 
 
+def compiled_command(arguments: argparse.Namespace, job: Job, folder: pathlib.Path, options: list[str]) -> list[str]:
+    return [str(arguments.python), str(HERE / "compiled.py"), *peer_options(job, folder), *options]
+
+
 def measure(name: str, command: list[str], folder: pathlib.Path, job: Job, limit: float) -> dict:
     with Program(name, command, folder, limit) as program:
         program.wait_for_update(job.steps)
@@ -82,6 +98,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--updates", type=int, default=20, help="counted updates of a run")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--full", action="store_true", help="train all weights, kept in fp32, instead of LoRA")
+    parser.add_argument("--ragged", action="store_true", help="samples of different lengths; without torch.compile")
+    parser.add_argument("--quantized", action="store_true", help="the frozen base in nf4; Accelerate needs bitsandbytes")
     parser.add_argument("--graphs", action="store_true", help="trainer with training.cuda_graphs")
     parser.add_argument("--dropout", type=float, default=0.0, help="of the adapters")
     parser.add_argument("--programs", nargs="*", choices=PROGRAMS, default=PROGRAMS, help="to run; default: all")
@@ -95,14 +113,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="trainer-bench-") as temporary:
         work = pathlib.Path(temporary)
         steps = WARM_UP + arguments.updates
-        job = Job(make_model(arguments, work), repeated(arguments.data, 16 * steps * arguments.length * arguments.batch, work),
-                  steps, arguments.batch, 1, "NO", arguments.dropout, length=arguments.length, device=arguments.device,
-                  precision="bf16" if arguments.device == "cuda" else "no", lora=not arguments.full, graphs=arguments.graphs)
+        data = ragged_lines(arguments.data, steps * arguments.batch, work) if arguments.ragged else \
+            repeated(arguments.data, 16 * steps * arguments.length * arguments.batch, work)
+        job = Job(make_model(arguments, work), data, steps, arguments.batch, 1, "NO", arguments.dropout, length=arguments.length, device=arguments.device,
+                  precision="bf16" if arguments.device == "cuda" else "no", lora=not arguments.full, graphs=arguments.graphs, ragged=arguments.ragged,
+                  quantized=arguments.quantized)
         part, about_mfu = flops_per_token(arguments, job, work)
         commands = {
             "trainer": lambda folder: trainer_command(arguments, job, folder),
             "accelerate": lambda folder: peer_command(arguments, job, folder, ["--padding", "dynamic"]),
-            "torch.compile": lambda folder: [str(arguments.python), str(HERE / "compiled.py"), *peer_options(job, folder)]}
+            "torch.compile": lambda folder: compiled_command(arguments, job, folder, []),
+            "compiled-blocks": lambda folder: compiled_command(arguments, job, folder, ["--by-block"])}
+        if arguments.ragged:
+            del commands["torch.compile"], commands["compiled-blocks"]
         names = [name for name in commands if name in arguments.programs]
         runs: dict[str, list[dict]] = {name: [] for name in names}
         for number in range(arguments.rounds):
@@ -116,7 +139,8 @@ def main() -> None:
 
 
 def show(arguments: argparse.Namespace, runs: dict[str, list[dict]], part: float, about_mfu: str) -> None:
-    print(f"\n{arguments.shape}, {'all weights' if arguments.full else 'LoRA'}, {arguments.batch} x {arguments.length} tokens; {about_mfu}")
+    samples = "texts of different lengths" if arguments.ragged else f"{arguments.length} tokens"
+    print(f"\n{arguments.shape}, {'all weights' if arguments.full else 'LoRA'}, {arguments.batch} x {samples}; {about_mfu}")
     print("tokens/s; how many times faster trainer is (lowest to highest of the rounds); peak memory; loss, first and last")
     ours = runs.get("trainer")
     memory = {name: max(run["memory"] for run in found) for name, found in runs.items()}

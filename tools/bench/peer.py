@@ -3,8 +3,8 @@
 Trains on sentences `sentence@label`, T5 with LoRA (r 8, alpha 32, dropout 0.1, targets q and v). `--padding max` pads
 every sentence to the maximum length and uses torch's AdamW, as the tutorial does. `--padding dynamic` is the tuned
 form: it pads to the longest sentence of the batch and uses fused AdamW. A causal model learns the lines as one text, cut
-into samples of `--length` tokens as transformers' run_clm.py cuts them, so that nothing is padded; its attention is
-SDPA, transformers' default, which takes the fastest that the GPU has; there, frozen weights stay in the dtype of the folder.
+into samples of `--length` tokens as transformers' run_clm.py cuts them, so that nothing is padded, or, with `--ragged`,
+each line as a sample of its own, padded as above; its attention is SDPA, transformers' default, which takes the fastest that the GPU has; there, frozen weights stay in the dtype of the folder.
 Samples are used in the file's order, so trainer can use the same batches. Rank 0 writes OUTPUT/metrics.jsonl with
 trainer's keys; `tokens` counts the real source and target tokens of all ranks.
 """
@@ -37,6 +37,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--max-source-length", type=int, default=128)
     parser.add_argument("--max-target-length", type=int, default=8)
     parser.add_argument("--length", type=int, default=512, help="tokens of a sample of a causal model")
+    parser.add_argument("--ragged", action="store_true", help="a causal model learns each line as a sample")
+    parser.add_argument("--by-block", action="store_true", help="compiled.py: compile each block instead of the model")
     parser.add_argument("--targets", nargs="*", default=["q", "v"], help="layers with adapters")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--seed", type=int, default=1)
@@ -65,6 +67,13 @@ def read_blocks(arguments: argparse.Namespace, tokenizer: T5Tokenizer, count: in
     return [{"source": block, "labels": []} for block in blocks]
 
 
+def read_lines(arguments: argparse.Namespace, tokenizer: T5Tokenizer, count: int) -> list[dict]:
+    """The ids of the first `count` lines of the file."""
+    lines = [line for line in arguments.data.read_text(encoding="utf-8").splitlines() if line.strip()]
+    ids = tokenizer([lines[i % len(lines)] for i in range(count)]).input_ids
+    return [{"source": line[:arguments.length], "labels": line[:arguments.length]} for line in ids]
+
+
 def collate_blocks(samples: list[dict]) -> dict[str, torch.Tensor]:
     ids = torch.tensor([sample["source"] for sample in samples])
     return {"input_ids": ids, "labels": ids}
@@ -79,10 +88,11 @@ def collator(arguments: argparse.Namespace):
 
     def collate(samples: list[dict]) -> dict[str, torch.Tensor]:
         sources = [sample["source"] for sample in samples]
+        longest = (arguments.length,) * 2 if arguments.ragged else (arguments.max_source_length, arguments.max_target_length)
         return {
-            "input_ids": pad(sources, 0, arguments.max_source_length),
-            "attention_mask": pad([[1] * len(row) for row in sources], 0, arguments.max_source_length),
-            "labels": pad([sample["labels"] for sample in samples], -100, arguments.max_target_length),
+            "input_ids": pad(sources, 0, longest[0]),
+            "attention_mask": pad([[1] * len(row) for row in sources], 0, longest[0]),
+            "labels": pad([sample["labels"] for sample in samples], -100, longest[1]),
         }
 
     return collate
@@ -128,8 +138,9 @@ def main() -> None:
     torch.manual_seed(arguments.seed + accelerator.process_index)
     global_batch = arguments.batch * accelerator.num_processes
     causal = AutoConfig.from_pretrained(arguments.model).model_type != "t5"
-    samples = (read_blocks if causal else read_samples)(arguments, T5Tokenizer.from_pretrained(arguments.model),
-                                                        arguments.steps * global_batch)
+    blocks = causal and not arguments.ragged
+    read = read_blocks if blocks else read_lines if causal else read_samples
+    samples = read(arguments, T5Tokenizer.from_pretrained(arguments.model), arguments.steps * global_batch)
 
     model = build_model(arguments, accelerator.num_processes, causal)
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -139,7 +150,7 @@ def main() -> None:
     total = arguments.steps * accelerator.num_processes
     scheduler = get_linear_schedule_with_warmup(optimizer, 0, total)
     loader = torch.utils.data.DataLoader(samples, batch_size=arguments.batch,
-                                         collate_fn=collate_blocks if causal else collator(arguments))
+                                         collate_fn=collate_blocks if blocks else collator(arguments))
     if arguments.strategy == "ddp":
         model = accelerator.prepare(model)
     optimizer, loader, scheduler = accelerator.prepare(optimizer, loader, scheduler)
@@ -158,7 +169,7 @@ def main() -> None:
         seconds, start = time.perf_counter() - start, time.perf_counter()
         if log is not None:
             used = samples[step * global_batch : (step + 1) * global_batch]
-            tokens = sum(len(sample["source"]) + len(sample["labels"]) for sample in used)
+            tokens = sum(len(sample["source"]) + (0 if causal else len(sample["labels"])) for sample in used)
             record = {"step": step + 1, "loss": loss, "grad_norm": norm, "tokens": tokens, "step_seconds": seconds,
                       "tokens_per_second": tokens / seconds, "memory_bytes": peak_memory()}
             print(json.dumps(record), file=log, flush=True)

@@ -27,6 +27,7 @@ class Job:
     precision: str = "no"  # mixed_precision
     graphs: bool = False  # trainer's training.cuda_graphs
     quantized: bool = False  # the frozen base is in nf4, with double quantization
+    ragged: bool = False  # a causal model's samples are lines of different lengths instead of blocks
 
     @property
     def family(self) -> str:
@@ -44,7 +45,7 @@ class Job:
 def data_of(job: Job) -> dict:
     """trainer's `data`."""
     if job.causal:
-        return {"task": "causal_lm", "train": {"path": str(job.data), "format": "text"}, "group_texts": True,
+        return {"task": "causal_lm", "train": {"path": str(job.data), "format": "text"}, "group_texts": not job.ragged,
                 "max_length": job.length, "shuffle": False}
     return {"task": "seq2seq_lm",
             "train": {"path": str(job.data), "format": "delimited", "delimiter": "@", "split_at": "last",
@@ -112,7 +113,8 @@ def peer_options(job: Job, folder: pathlib.Path) -> list[str]:
     return ["--model", str(job.model), "--data", str(job.data), "--output", str(folder / "out"),
             "--steps", str(job.steps), "--batch", str(job.batch), "--dropout", str(job.dropout),
             "--length", str(job.length), "--device", job.device, "--targets", *LORA_TARGETS[job.family],
-            *([] if job.lora else ["--full"]), *(["--quantize"] if job.quantized else [])]
+            *([] if job.lora else ["--full"]), *(["--quantize"] if job.quantized else []),
+            *(["--ragged"] if job.ragged else [])]
 
 
 def programs(arguments: argparse.Namespace, job: Job, peers: dict[str, list[str]]) -> dict:
