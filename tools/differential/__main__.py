@@ -2,11 +2,11 @@
 
 python tools/differential build/dev/bin/trainer [--first SEED] [--count N] [--keep FOLDER]
 
-The peer trains on one rank, trainer under any strategy. Both get the same model, records, TrainingArguments and adapter,
-without dropout, in fp32 and with samples in order, so that any mistake shows in numbers. Compared are the loss, gradient
-norm and learning rate of each update, evaluations, the weights at the end, what PEFT merges and generates with what
-trainer wrote, and which tensors an adapter has that is described in YAML. Needs the packages of
-tests/golden/requirements.txt, bitsandbytes and pyyaml.
+The peer trains on one rank, trainer under any strategy. Both get the same model, whose frozen layers may be in 4 bits,
+records, TrainingArguments and adapter, without dropout, in fp32 and with samples in order, so that any mistake shows in
+numbers. Compared are the loss, gradient norm and learning rate of each update, evaluations, the weights at the end, what
+PEFT merges and generates with what trainer wrote, and which tensors an adapter has that is described in YAML. Needs the
+packages of tests/golden/requirements.txt, bitsandbytes and pyyaml.
 """
 
 import argparse
@@ -55,7 +55,7 @@ def main():
                 outcome, found = "failed", [f"{type(error).__name__}: {error}"]
             outcomes[outcome] += 1
             if outcome != "agree":
-                print(f"{seed}: {outcome}: {job.family}, {job.task}, {job.arguments}, {job.peft}, {job.strategy}, pasted: {job.pasted}\n  " +
+                print(f"{seed}: {outcome}: {job.family}, {job.task}, {job.arguments}, {job.peft}, {job.strategy}, {job.quantization}, pasted: {job.pasted}\n  " +
                       "\n  ".join(found[:6]), flush=True)
                 if arguments.keep:
                     shutil.copytree(folder, arguments.keep / str(seed), dirs_exist_ok=True)

@@ -50,6 +50,10 @@ class Job:
             self.arguments.pop("eval_strategy", None)
             self.arguments.pop("eval_on_start", None)
 
+        self.quantization = self.draw_quantization()
+        if self.quantization:
+            models.widen(self.config)
+
     @property
     def kind(self):
         return self.peft.get("peft_type", "LORA") if self.peft else None
@@ -116,6 +120,14 @@ class Job:
         if all_of.get("eval_strategy") == "steps":
             all_of["eval_steps"] = choice((1, 2, 3))
         return all_of
+
+    def draw_quantization(self):
+        """bitsandbytes' options of a frozen base in 4 bits, or None. On a CPU, PEFT can't train more than LoRA on one."""
+        plain = self.kind == "LORA" and not {"use_dora", "modules_to_save"} & set(self.peft)
+        if not plain or self.task == "sequence_classification" or not self.maybe(0.5):
+            return None
+        return {"load_in_4bit": True, "bnb_4bit_quant_type": self.dice.choice(("nf4", "fp4")),
+                "bnb_4bit_use_double_quant": self.maybe(0.5)}
 
     def linear_layers(self):
         if self.family != "t5":

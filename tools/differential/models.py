@@ -79,3 +79,11 @@ def draw_config(dice, family, task, vocabulary):
                                        attn_logit_softcapping=choice((50.0, None)),
                                        final_logit_softcapping=choice((30.0, None))),
         "gemma3": lambda: Gemma3TextConfig(**common, **heads, sliding_window=8)}[family]()
+
+
+def widen(config):
+    """Sizes in whole blocks of 4 bits, which trainer asks for: bitsandbytes' blocks can begin within a row."""
+    sizes = {"gpt2": dict(n_embd=64, n_inner=None), "t5": dict(d_model=64, d_kv=16)}.get(
+        config.model_type, dict(hidden_size=64, intermediate_size=64, head_dim=16))
+    for name, value in sizes.items():
+        setattr(config, name, value)

@@ -39,7 +39,8 @@ def configuration(job):
     training = dict(job.arguments)
     if "num_processes" in job.strategy:  # the same samples in each update
         training["global_batch_size"] = training["per_device_train_batch_size"] * training.pop("gradient_accumulation_steps")
-    whole = job.strategy | {"use_cpu": True, "output_dir": "out", "model": {"path": "model"}, "data": data, "training": training,
+    model = {"path": "model"} | ({"quantization_config": job.quantization} if job.quantization else {})
+    whole = job.strategy | {"use_cpu": True, "output_dir": "out", "model": model, "data": data, "training": training,
              "checkpoint": {"save_steps": 0}, "logging": {"logging_steps": 1}}
     return whole | ({"lora": job.peft if job.pasted else {"path": "adapter"}} if job.peft else {})
 

@@ -35,6 +35,14 @@ def save_model(job, folder):
     return model
 
 
+def in_four_bits(job, folder):
+    """The model of the folder with the weights that bitsandbytes makes of it, in fp32: its kernels for CPUs round more."""
+    options = transformers.BitsAndBytesConfig(**job.quantization, bnb_4bit_compute_dtype=torch.float32)
+    model = MODELS[job.task].from_pretrained(folder, attn_implementation="eager", dtype=torch.float32, device_map="cpu",
+                                             quantization_config=options)
+    return model.dequantize()
+
+
 def with_adapter(job, model, folder):
     model = peft.get_peft_model(model, peft.get_peft_config({"peft_type": "LORA", **job.peft}))
     with torch.no_grad():
@@ -83,6 +91,8 @@ def loss_of(job):
 def train(job, folder):
     """The logged lines, and the tensors of the model or adapter at the end."""
     model = save_model(job, folder)
+    if job.quantization:
+        model = in_four_bits(job, folder / "model")
     if job.peft:
         model = with_adapter(job, model, folder)
     of_text = job.task == "seq2seq_lm"
@@ -111,7 +121,7 @@ def train(job, folder):
 
 
 def loaded(job, folder):
-    """The model as the peer loads it from what trainer wrote."""
+    """The model as the peer loads it from what trainer wrote; an adapter, on the model before it was quantized."""
     auto = MODELS[job.task]
     where = folder / ("model" if job.peft else "out")
     model = auto.from_pretrained(where, attn_implementation="eager", dtype=torch.float32)
