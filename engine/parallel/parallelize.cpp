@@ -1,5 +1,7 @@
 #include "engine/parallel/parallelize.h"
 
+#include <set>
+
 #include "engine/base/errors.h"
 #include "engine/base/first_problems.h"
 #include "engine/base/listed.h"
@@ -19,15 +21,24 @@
 namespace trainer::parallel {
 namespace {
 
-/// Of whole weights; the slices of tensor parallelism are checked when weights get their storage.
-void check_packing(models::Model& model, const Precision& precision) {
+/// One problem of each layer.
+void check_packing(models::Model& model, int64_t tensor_ranks, const Precision& precision) {
   std::vector<std::string> problems;
-  for (const nn::ParameterPtr& p : model.all_parameters())
-    if (std::string problem = precision.packing_problem(*p); !problem.empty()) problems.push_back(std::move(problem));
-  if (!problems.empty())
-    throw ConfigError(
-        "model.quantization_config.load_in_4bit: {} can't be quantized; add {} to llm_int8_skip_modules:{}",
-        counted(problems.size(), "layer", "layers"), problems.size() == 1 ? "it" : "them", first_problems(problems));
+  std::set<std::string> layers;
+  const auto check = [&](const nn::Parameter& p) {
+    std::string problem = precision.packing_problem(p);
+    if (!problem.empty() && layers.insert(p.name).second) problems.push_back(std::move(problem));
+  };
+  for (const nn::ParameterPtr& p : model.all_parameters()) check(*p);
+  const bool whole_fit = problems.empty();
+  for (const nn::Parameter& slice : slices_of_inputs(model, tensor_ranks)) check(slice);
+  if (problems.empty()) return;
+  throw ConfigError(
+      "model.quantization_config.load_in_4bit: {} can't be quantized; add {} to llm_int8_skip_modules{}:{}",
+      counted(problems.size(), "layer", "layers"), problems.size() == 1 ? "it" : "them",
+      whole_fit ? ", or choose a parallelism_config.parallelism_config_tp_size that divides the axis into whole blocks"
+                : "",
+      first_problems(problems));
 }
 
 void recompute_activations(models::Model& model, const Parallelism& how) {
@@ -83,7 +94,7 @@ void check_parallelism(models::Model& model, const dist::Degrees& degrees, const
   check_layers_split(model, degrees.tensor);
   check_samples_shared(model, degrees.context);
   if (degrees.pipeline > 1) split_into_chunks(model, how.pipeline);
-  check_packing(model, how.precision);
+  check_packing(model, degrees.tensor, how.precision);
 }
 
 std::unique_ptr<ParallelModel> parallelize(std::unique_ptr<models::Model> model, const dist::MeshPtr& mesh,

@@ -5,12 +5,20 @@
 #include "engine/base/errors.h"
 
 namespace trainer::parallel {
+namespace {
 
-/// A block has values of one row of the tensor that a file holds, so that every rank has the same blocks.
+/// Whether the inputs, along which blocks run, aren't the last axis.
+bool stored_transposed(const nn::Parameter& p) {
+  return p.axes.in + 1 != static_cast<int64_t>(p.whole_shape().size());
+}
+
+}  // namespace
+
+/// A block has values of one output, so that every rank has the same blocks.
 std::string Precision::packing_problem(const nn::Parameter& p) const {
   if (packed == nullptr || !p.packable()) return "";
   const int64_t block = packed->block;
-  const size_t axis = p.whole_shape().size() - 1;
+  const auto axis = static_cast<size_t>(p.axes.in);
   const auto name = [&] { return fmt::format("{} ({} values)", packed->name, block); };
   if (p.whole_shape()[axis] % block != 0)
     return fmt::format("{}: axis {} has {} values, which are not whole blocks of {}", p.name, axis,
@@ -33,7 +41,9 @@ nn::Storage Precision::storage(const nn::Parameter& parameter, const nn::Storage
           parameter.part.whole() ? ""
                                  : ", or choose a parallelism_config.parallelism_config_tp_size that divides the axis "
                                    "into whole blocks");
-    return *packed;
+    nn::Storage storage = *packed;
+    storage.transposed = stored_transposed(parameter);
+    return storage;
   }
   if (compute_dtype(parameter) != at::kFloat) return compute_dtype(parameter);
   return frozen_as ? nn::Storage(*frozen_as) : source;

@@ -101,6 +101,12 @@ void for_each(models::Model& model, const std::string& name, const F& f) {
   for (T* const module : found) f(*module);
 }
 
+/// The rows of `size` that a rank has: if they don't divide evenly, the first ranks have one more.
+nn::Range share_of(int64_t size, int64_t rank, int64_t ranks) {
+  const auto begin = [&](int64_t r) { return (size * r + ranks - 1) / ranks; };
+  return {begin(rank), begin(rank + 1)};
+}
+
 class Splitter {
  public:
   Splitter(models::Model& model, const dist::MeshPtr& mesh)
@@ -132,17 +138,11 @@ class Splitter {
   }
 
  private:
-  /// This rank's range of `size` rows: if they don't divide evenly, the first ranks have one more.
-  nn::Range mine(int64_t size) const {
-    const auto begin = [&](int64_t rank) { return (size * rank + ranks_ - 1) / ranks_; };
-    return {begin(rank_), begin(rank_ + 1)};
-  }
-
   void cut(nn::Parameter& parameter, int64_t dim, int64_t fused) const {
     if (dim < 0 || !parameter.part.whole()) return;  // a tied weight is split once
     nn::Part part{dim, {}};
     const int64_t size = parameter.shape[static_cast<size_t>(dim)] / fused;
-    const nn::Range range = mine(size);
+    const nn::Range range = share_of(size, rank_, ranks_);
     for (int64_t i = 0; i < fused; ++i) part.ranges.push_back({i * size + range.begin, i * size + range.end});
     parameter.keep(part);
   }
@@ -178,6 +178,19 @@ class Splitter {
 };
 
 }  // namespace
+
+std::vector<nn::Parameter> slices_of_inputs(models::Model& model, int64_t ranks) {
+  std::vector<nn::Parameter> slices;
+  if (ranks == 1) return slices;
+  for (const std::string& name : model.tensor_plan().rows)
+    for_each<nn::Linear>(model, name, [&](nn::Linear& layer) {
+      for (int64_t rank = 0; rank < ranks; ++rank) {
+        slices.push_back(*layer.weight());
+        slices.back().keep({layer.weight()->axes.in, {share_of(layer.in(), rank, ranks)}});
+      }
+    });
+  return slices;
+}
 
 void check_layers_split(models::Model& model, int64_t ranks) {
   if (ranks == 1) return;

@@ -18,6 +18,9 @@ namespace trainer::parallel {
 // the index that an element, or a head, has in the whole layer. The vocabulary is split too: an embedding looks up its
 // own tokens and all-reduces, and the loss exchanges a few values per row instead of logits.
 
+/// The slices that `ranks` tensor-parallel ranks will have of each weight whose inputs they share. No values.
+std::vector<nn::Parameter> slices_of_inputs(models::Model& model, int64_t ranks);
+
 /// Errors: ConfigError with both values if the layers of `model` cannot be split over `ranks` ranks.
 void check_layers_split(models::Model& model, int64_t ranks);
 

@@ -15,8 +15,8 @@ class WeightSource {
   /// Writes elements [begin, end) of the whole flattened weight into `out` [end - begin], converting to its dtype.
   virtual void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const = 0;
 
-  /// The same for elements [begin, end) of this rank's slice (parameter.part), in the parameter's storage: `out` is
-  /// [storage.elements(end - begin)]. A packed weight is encoded a few blocks at a time.
+  /// The same for elements [begin, end) of this rank's slice (parameter.part), in the parameter's storage and its
+  /// order: `out` is [storage.elements(end - begin)]. A packed weight is encoded a few blocks at a time.
   void read_part(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const;
 
   /// `storage` of the parameter, with what its groups of blocks share, on `device`: reads the whole weight if there are
@@ -25,6 +25,8 @@ class WeightSource {
 
  private:
   void read_values(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const;
+  /// The slice of a weight that is stored transposed, flattened in that order. Reads the whole weight.
+  at::Tensor read_transposed(const nn::Parameter& parameter, const nn::Part& part) const;
 };
 
 }  // namespace trainer::parallel

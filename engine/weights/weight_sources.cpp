@@ -210,7 +210,8 @@ void DerivedSource::read(const nn::Parameter& parameter, int64_t begin, int64_t 
     read(wanted, 0, values.numel(), values.view(-1));
     // An adapter starts from the values that its layer computes with.
     const nn::Storage storage = wanted.storage.of_whole();
-    return storage.packed ? storage.decode(storage.encode(values), at::kFloat) : values;
+    if (!storage.packed) return values;
+    return storage.decode(storage.encode(storage.transposed ? values.t() : values), at::kFloat);
   };
   out.copy_(start->second(whole).contiguous().view(-1).narrow(0, begin, end - begin));
 }

@@ -21,6 +21,11 @@ Shape part_shape(const Part& part, Shape whole) {
   return whole;
 }
 
+Part transposed(Part part) {
+  part.dim = 1 - part.dim;
+  return part;
+}
+
 std::vector<Run> runs_of(const Part& part, const Shape& whole, int64_t begin, int64_t end) {
   if (begin >= end) return {};
   if (part.whole()) return {{begin, begin, end - begin}};

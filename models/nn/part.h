@@ -27,6 +27,9 @@ struct Part {
 /// The shape of the slice `part` of a tensor of shape `whole`.
 Shape part_shape(const Part& part, Shape whole);
 
+/// The same slice of the transpose of a matrix.
+Part transposed(Part part);
+
 /// Elements that are contiguous both in the slice and in the whole tensor, both flattened.
 struct Run {
   int64_t whole;  // offset in the whole tensor

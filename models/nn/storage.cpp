@@ -1,6 +1,7 @@
 #include "models/nn/storage.h"
 
 #include <numeric>
+#include <utility>
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
@@ -26,7 +27,13 @@ int64_t Storage::grain() const {
   return packed ? packed->block * (packed->alignment / std::gcd(packed->alignment, packed->bytes)) : 1;
 }
 
+Shape Storage::order(Shape values) const {
+  if (transposed) std::swap(values.at(0), values.at(1));
+  return values;
+}
+
 std::vector<int64_t> Storage::shape(std::vector<int64_t> values) const {
+  values = order(std::move(values));
   if (packed) values.back() = elements(values.back());
   return values;
 }
@@ -64,10 +71,12 @@ at::Tensor Storage::shared_by(int64_t first, int64_t count, at::Device device) c
 at::Tensor Storage::encode(const at::Tensor& values, int64_t begin) const {
   if (!packed) return values.to(dtype);
   // A dry run counts the memory of decoding, but encodes nothing: not all operators accept tensors without values.
-  if (values.is_meta()) return at::empty(shape(values.sizes().vec()), values.options().dtype(dtype));
+  std::vector<int64_t> bytes = values.sizes().vec();
+  bytes.back() = elements(bytes.back());
+  if (values.is_meta()) return at::empty(bytes, values.options().dtype(dtype));
   const at::Tensor blocks = values.to(at::kFloat).reshape({-1, packed->block});
   const at::Tensor shared = shared_by(begin / packed->block, blocks.size(0), blocks.device());
-  return packed->encode(blocks, shared).view(shape(values.sizes().vec()));
+  return packed->encode(blocks, shared).view(bytes);
 }
 
 at::Tensor Storage::decode(const at::Tensor& stored, at::ScalarType as, int64_t begin) const {
@@ -76,7 +85,8 @@ at::Tensor Storage::decode(const at::Tensor& stored, at::ScalarType as, int64_t 
   values.back() = values.back() / packed->bytes * packed->block;
   const at::Tensor blocks = stored.reshape({-1, packed->bytes});
   const at::Tensor shared = shared_by(begin / packed->block, blocks.size(0), stored.device());
-  return packed->decode(blocks, as, shared).view(values);
+  const at::Tensor decoded = packed->decode(blocks, as, shared).view(values);
+  return transposed && decoded.dim() == 2 ? decoded.t() : decoded;
 }
 
 }  // namespace trainer::nn

@@ -24,6 +24,13 @@ CASES = {
                     tie_word_embeddings=False, bos_token_id=1, eos_token_id=2),
         quantization=dict(bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True),
         targets=["q_proj", "o_proj", "down_proj"]),
+    # a Conv1D's weight is transposed before it is quantized
+    "gpt2": dict(
+        kind=AutoModelForCausalLM,
+        config=dict(model_type="gpt2", vocab_size=61, n_embd=128, n_inner=128, n_layer=1, n_head=4, n_positions=64,
+                    resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=1, eos_token_id=2),
+        quantization=dict(bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True),
+        targets=["c_attn", "c_fc"]),
     # wo stays unquantized
     "t5": dict(
         kind=AutoModelForSeq2SeqLM,
@@ -70,6 +77,7 @@ def make(name: str, kind, config: dict, quantization: dict, targets: list[str]) 
     model = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager", device_map="cpu",
                                  quantization_config=BitsAndBytesConfig(load_in_4bit=True, **quantization))
     quantized = sorted(n for n, module in model.named_modules() if type(module).__name__ == "Linear4bit")
+    model = model.dequantize()  # products in fp32: those of bitsandbytes round to bf16 on CPUs that have instructions for it
     settings = peft.LoraConfig(r=3, lora_alpha=5, init_lora_weights=False, target_modules=targets,
                                task_type="SEQ_2_SEQ_LM" if "t5" in name else "CAUSAL_LM")
     torch.manual_seed(1)

@@ -158,7 +158,7 @@ TEST_P(Qlora, TenLossesAndGradientsMatchUnderEveryStrategy) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Qlora, ::testing::Values("llama", "t5"));
+INSTANTIATE_TEST_SUITE_P(Models, Qlora, ::testing::Values("llama", "gpt2", "t5"));
 
 TEST(Quantized, SkippedLayersUseTheModelDtype) {
   QloraCase golden("llama");
@@ -222,6 +222,17 @@ TEST(Quantized, LayersThatAreNotWholeBlocksAreRefusedTogether) {
             "quantized (64 values)");
   model.quantization_config.llm_int8_skip_modules = {"lm_head", "down_proj"};
   EXPECT_EQ(refusal(golden.plan), "");
+  golden.plan.config.distributed_type = DistributedType::kMultiCpu;
+  golden.plan.config.num_processes = 2;
+  golden.plan.config.parallelism_config.emplace().tp_size = 2;
+  EXPECT_EQ(
+      refusal(golden.plan),
+      "model.quantization_config.load_in_4bit: 2 layers can't be quantized; add them to llm_int8_skip_modules, or "
+      "choose a parallelism_config.parallelism_config_tp_size that divides the axis into whole blocks:\n"
+      "  model.layers.0.self_attn.o_proj.weight: tensor parallelism gives a rank values 0 to 31 of axis 1, which "
+      "are not whole blocks of nf4, doubly quantized (64 values)\n"
+      "  model.layers.1.self_attn.o_proj.weight: tensor parallelism gives a rank values 0 to 31 of axis 1, which "
+      "are not whole blocks of nf4, doubly quantized (64 values)");
 }
 
 TEST(Quantized, FolderThatIsQuantizedAlreadyIsRefused) {

@@ -115,9 +115,10 @@ def main() -> None:
         steps = WARM_UP + arguments.updates
         data = ragged_lines(arguments.data, steps * arguments.batch, work) if arguments.ragged else \
             repeated(arguments.data, 16 * steps * arguments.length * arguments.batch, work)
-        job = Job(make_model(arguments, work), data, steps, arguments.batch, 1, "NO", arguments.dropout, length=arguments.length, device=arguments.device,
-                  precision="bf16" if arguments.device == "cuda" else "no", lora=not arguments.full, graphs=arguments.graphs, ragged=arguments.ragged,
-                  quantized=arguments.quantized)
+        job = Job(make_model(arguments, work), data, steps, arguments.batch, 1, "NO", arguments.dropout,
+                  length=arguments.length, device=arguments.device,
+                  precision="bf16" if arguments.device == "cuda" else "no", lora=not arguments.full,
+                  graphs=arguments.graphs, ragged=arguments.ragged, quantized=arguments.quantized)
         part, about_mfu = flops_per_token(arguments, job, work)
         commands = {
             "trainer": lambda folder: trainer_command(arguments, job, folder),

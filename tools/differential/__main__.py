@@ -55,8 +55,8 @@ def main():
                 outcome, found = "failed", [f"{type(error).__name__}: {error}"]
             outcomes[outcome] += 1
             if outcome != "agree":
-                print(f"{seed}: {outcome}: {job.family}, {job.task}, {job.arguments}, {job.peft}, {job.strategy}, {job.quantization}, pasted: {job.pasted}\n  " +
-                      "\n  ".join(found[:6]), flush=True)
+                print(f"{seed}: {outcome}: {job.family}, {job.task}, {job.arguments}, {job.peft}, {job.strategy}, "
+                      f"{job.quantization}, pasted: {job.pasted}\n  " + "\n  ".join(found[:6]), flush=True)
                 if arguments.keep:
                     shutil.copytree(folder, arguments.keep / str(seed), dirs_exist_ok=True)
             shutil.rmtree(folder)
