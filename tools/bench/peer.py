@@ -2,9 +2,10 @@
 
 Trains on sentences `sentence@label`, T5 with LoRA (r 8, alpha 32, dropout 0.1, targets q and v). `--padding max` pads
 every sentence to the maximum length and uses torch's AdamW, as the tutorial does. `--padding dynamic` is the tuned
-form: it pads to the longest sentence of the batch and uses fused AdamW. A causal model learns the lines as one text, cut
-into samples of `--length` tokens as transformers' run_clm.py cuts them, so that nothing is padded, or, with `--ragged`,
-each line as a sample of its own, padded as above; its attention is SDPA, transformers' default, which takes the fastest that the GPU has; there, frozen weights stay in the dtype of the folder.
+form: it pads to the longest sentence of the batch and uses fused AdamW.
+A causal model learns the lines as one text, cut into samples of `--length` tokens as transformers' run_clm.py cuts them,
+so that nothing is padded, or, with `--ragged`, each line as a sample of its own, padded as above. Its attention is SDPA,
+transformers' default, which takes the fastest that the GPU has; there, frozen weights stay in the dtype of the folder.
 Samples are used in the file's order, so trainer can use the same batches. Rank 0 writes OUTPUT/metrics.jsonl with
 trainer's keys; `tokens` counts the real source and target tokens of all ranks.
 """
