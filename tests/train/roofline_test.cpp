@@ -116,6 +116,15 @@ TEST(StepFlops, OfLlamaWithRecomputationAndLora) {
               1e-12);
 }
 
+TEST(StepFlops, AreThoseOfTheComputeDtype) {
+  config::Plan plan = planned(kLlama);
+  plan.config.mixed_precision = config::MixedPrecision::kBf16;
+  plan.config.lora.emplace().target_modules.names = {"q_proj"};
+  for (const auto& event : traced(plan).some)
+    if (const auto* const op = std::get_if<dist::DryOperator>(&event); op != nullptr && op->flops > 0)
+      EXPECT_EQ(op->dtype, at::kBFloat16) << op->name;
+}
+
 TEST(StepFlops, OfT5) {
   const StepTrace trace =
       traced(planned(R"({"model_type": "t5", "vocab_size": 512, "d_model": 128, "d_kv": 32, "d_ff": 320,
