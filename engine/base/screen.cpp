@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <system_error>
+#include <thread>
 
 #include "engine/base/errors.h"
 
@@ -21,7 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kPatience{5};
-constexpr int kBetweenTries = 10;  // milliseconds
+constexpr std::chrono::milliseconds kBetweenTries{10};
 // This much fits once poll() reports room: a pipe then has a free page, a pseudo-terminal a free buffer of 256 bytes.
 constexpr size_t kPieceOfPipe = PIPE_BUF, kPieceOfTerminal = 256;
 
@@ -32,8 +33,10 @@ bool waits_for_room(int fd, Clock::time_point end) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
     const int ready = poll(&event, 1, static_cast<int>(std::max<int64_t>(left, 0)));
-    if (ready >= 0 || errno != EINTR)
-      return ready > 0;  // errors of the descriptor count as ready: the write reports them
+    if (ready >= 0) return ready > 0;  // errors of the descriptor count as ready: the write reports them
+    if (errno == EINTR) continue;
+    if (left <= 0) return false;
+    std::this_thread::sleep_for(kBetweenTries);  // the kernel was out of memory
   }
 }
 
@@ -88,7 +91,7 @@ void write(int fd, std::string_view text) noexcept {
       text.remove_prefix(static_cast<size_t>(count));
       stands = false;
     } else if (count < 0 && errno == EAGAIN && Clock::now() < end) {
-      poll(nullptr, 0, kBetweenTries);
+      std::this_thread::sleep_for(kBetweenTries);
     } else if (count == 0 || errno != EINTR) {
       return;
     }

@@ -1,10 +1,14 @@
 #include "engine/base/screen.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pty.h>
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -13,6 +17,23 @@
 
 #include "engine/base/file_descriptor.h"
 #include "engine/base/log.h"
+
+namespace {
+
+std::atomic<int> failing_polls{0};  // so many calls fail from now on
+
+}  // namespace
+
+/// In front of libc's.
+extern "C" int poll(pollfd* descriptors, nfds_t count, int timeout) {
+  static const auto libc = reinterpret_cast<int (*)(pollfd*, nfds_t, int)>(dlsym(RTLD_NEXT, "poll"));
+  if (failing_polls > 0) {
+    --failing_polls;
+    errno = ENOMEM;
+    return -1;
+  }
+  return libc(descriptors, count, timeout);
+}
 
 namespace trainer {
 namespace {
@@ -50,6 +71,15 @@ TEST(Screen, ANonBlockingPipeReceivesEverything) {
   pipe.writer.reset();
   reader.join();
   EXPECT_EQ(got, text);
+}
+
+TEST(Screen, ALineIsNotLostIfTheKernelIsOutOfMemory) {
+  Pipe pipe;
+  failing_polls = 3;
+  screen::write(pipe.writer.get(), "resuming");
+  EXPECT_EQ(failing_polls, 0);
+  pipe.writer.reset();
+  EXPECT_EQ(read_late(pipe.reader.get()), "resuming");
 }
 
 TEST(Screen, AFullDeviceAndAClosedDescriptorAreIgnored) {
