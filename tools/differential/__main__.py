@@ -6,7 +6,8 @@ The peer trains on one rank, trainer under any strategy. Both get the same model
 records, TrainingArguments and adapter, without dropout, in fp32 and with samples in order, so that any mistake shows in
 numbers. Compared are the loss, gradient norm and learning rate of each update, evaluations, the weights at the end, what
 PEFT merges and generates with what trainer wrote, and which tensors an adapter has that is described in YAML. Needs the
-packages of tests/golden/requirements.txt, bitsandbytes and pyyaml.
+packages of tests/golden/requirements.txt, bitsandbytes and pyyaml. on_gpu.py compares a GPU's runs of such jobs with the
+CPU's.
 """
 
 import argparse
