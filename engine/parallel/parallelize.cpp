@@ -36,9 +36,7 @@ void check_packing(models::Model& model, int64_t tensor_ranks, const Precision& 
   throw ConfigError(
       "model.quantization_config.load_in_4bit: {} can't be quantized; add {} to llm_int8_skip_modules{}:{}",
       counted(problems.size(), "layer", "layers"), problems.size() == 1 ? "it" : "them",
-      whole_fit ? ", or choose a parallelism_config.parallelism_config_tp_size that divides the axis into whole blocks"
-                : "",
-      first_problems(problems));
+      whole_fit ? kOtherSlices : "", first_problems(problems));
 }
 
 void recompute_activations(models::Model& model, const Parallelism& how) {

@@ -36,11 +36,8 @@ nn::Storage Precision::storage(const nn::Parameter& parameter, const nn::Storage
   if (parameter.trainable) return at::kFloat;
   if (packed != nullptr && parameter.packable()) {
     if (const std::string problem = packing_problem(parameter); !problem.empty())
-      throw ConfigError(
-          "model.quantization_config.load_in_4bit: {}\n  Add the layer to llm_int8_skip_modules{}.", problem,
-          parameter.part.whole() ? ""
-                                 : ", or choose a parallelism_config.parallelism_config_tp_size that divides the axis "
-                                   "into whole blocks");
+      throw ConfigError("model.quantization_config.load_in_4bit: {}\n  Add the layer to llm_int8_skip_modules{}.",
+                        problem, parameter.part.whole() ? "" : kOtherSlices);
     nn::Storage storage = *packed;
     storage.transposed = stored_transposed(parameter);
     return storage;

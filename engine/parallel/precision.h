@@ -7,6 +7,10 @@
 
 namespace trainer::parallel {
 
+/// What else helps against slices that cut blocks, after an advice to skip the layer.
+inline constexpr const char* kOtherSlices =
+    ", or choose a parallelism_config.parallelism_config_tp_size that divides the axis into whole blocks";
+
 /// The dtypes of a run: trained parameters are stored in fp32, linear layers compute in `compute`. (In fp16, those
 /// whose outputs would overflow compute in fp32.)
 struct Precision {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
 namespace trainer::parallel {
@@ -27,13 +26,11 @@ nn::Storage WeightSource::with_groups(nn::Storage storage, const nn::Parameter& 
     shared = at::empty({format.groups_of(all), 2}, host_of(device));
   } else {
     const at::Tensor summaries = at::empty({all / format.block}, at::kFloat);
-    const at::Tensor turned = storage.transposed ? read_transposed(parameter, {}) : at::Tensor();
+    const Reader values = in_order(storage, parameter, {}, device);
     for (int64_t at = 0; at < all; at += kBlocks * format.block) {
       const int64_t count = std::min(kBlocks * format.block, all - at);
-      const at::Tensor values = turned.defined() ? turned.narrow(0, at, count) : at::empty({count}, at::kFloat);
-      if (!turned.defined()) read(parameter, at, at + count, values);
       summaries.narrow(0, at / format.block, count / format.block)
-          .copy_(format.summary(values.view({-1, format.block})));
+          .copy_(format.summary(values(at, count).view({-1, format.block})));
     }
     shared = format.share(summaries).to(device);
   }
@@ -42,32 +39,35 @@ nn::Storage WeightSource::with_groups(nn::Storage storage, const nn::Parameter& 
   return storage;
 }
 
-void WeightSource::read_values(const nn::Parameter& parameter, int64_t begin, int64_t end,
-                               const at::Tensor& out) const {
-  for (const nn::Run& run : nn::runs_of(parameter.part, parameter.whole_shape(), begin, end))
+void WeightSource::read_slice(const nn::Parameter& parameter, const nn::Part& part, int64_t begin,
+                              const at::Tensor& out) const {
+  for (const nn::Run& run : nn::runs_of(part, parameter.whole_shape(), begin, begin + out.numel()))
     read(parameter, run.whole, run.whole + run.count, out.narrow(0, run.part - begin, run.count));
 }
 
-at::Tensor WeightSource::read_transposed(const nn::Parameter& parameter, const nn::Part& part) const {
-  const at::Tensor whole = at::empty(parameter.whole_shape(), at::kFloat);
-  read(parameter, 0, whole.numel(), whole.view(-1));
-  std::vector<at::Tensor> ranges;
-  for (const nn::Range& range : part.ranges)
-    ranges.push_back(whole.narrow(part.dim, range.begin, range.end - range.begin));
-  return (part.whole() ? whole : at::cat(ranges, part.dim)).t().contiguous().view(-1);
+WeightSource::Reader WeightSource::in_order(const nn::Storage& storage, const nn::Parameter& parameter,
+                                            const nn::Part& part, at::Device device) const {
+  if (storage.transposed && !device.is_meta()) {
+    const at::Tensor slice = at::empty(nn::part_shape(part, parameter.whole_shape()), at::kFloat);
+    read_slice(parameter, part, 0, slice.view(-1));
+    const at::Tensor turned = slice.t().contiguous().view(-1);
+    return [turned](int64_t begin, int64_t count) { return turned.narrow(0, begin, count); };
+  }
+  return [&parameter, part, device, this](int64_t begin, int64_t count) {
+    const at::Tensor values = at::empty({count}, host_of(device));
+    read_slice(parameter, part, begin, values);
+    return values;
+  };
 }
 
 void WeightSource::read_part(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const {
   const nn::Storage& storage = parameter.storage;
-  if (!storage.packed) return read_values(parameter, begin, end, out);
+  if (!storage.packed) return read_slice(parameter, parameter.part, begin, out);
   const int64_t most = kBlocks * storage.packed->block;
-  const bool turns = storage.transposed && !out.is_meta();
-  const at::Tensor turned = turns ? read_transposed(parameter, parameter.part) : at::Tensor();
+  const Reader values = in_order(storage, parameter, parameter.part, out.device());
   for (int64_t at = begin; at < end; at += most) {
     const int64_t count = std::min(most, end - at);
-    const at::Tensor values = turns ? turned.narrow(0, at, count) : at::empty({count}, host_of(out.device()));
-    if (!turns) read_values(parameter, at, at + count, values);
-    out.narrow(0, storage.elements(at - begin), storage.elements(count)).copy_(storage.encode(values, at));
+    out.narrow(0, storage.elements(at - begin), storage.elements(count)).copy_(storage.encode(values(at, count), at));
   }
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include <ATen/core/Tensor.h>
 
 #include "models/nn/parameter.h"
@@ -24,9 +26,14 @@ class WeightSource {
   nn::Storage with_groups(nn::Storage storage, const nn::Parameter& parameter, at::Device device) const;
 
  private:
-  void read_values(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const;
-  /// The slice of a weight that is stored transposed, flattened in that order. Reads the whole weight.
-  at::Tensor read_transposed(const nn::Parameter& parameter, const nn::Part& part) const;
+  /// Returns `count` values from `begin` on, flat.
+  using Reader = std::function<at::Tensor(int64_t begin, int64_t count)>;
+  /// Reads the slice `part` in the order of `storage`, for encoding. Of a weight that is stored transposed, reads all
+  /// of the slice at once.
+  Reader in_order(const nn::Storage& storage, const nn::Parameter& parameter, const nn::Part& part,
+                  at::Device device) const;
+  /// Elements of the flattened slice from `begin` on.
+  void read_slice(const nn::Parameter& parameter, const nn::Part& part, int64_t begin, const at::Tensor& out) const;
 };
 
 }  // namespace trainer::parallel

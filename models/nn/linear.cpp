@@ -102,6 +102,7 @@ Rows Linear::operator()(const Rows& x, const Pass& given) {
   if (!wrapped() && compute == given.compute) return x.with(project(x, given));
   Pass pass = given;
   pass.compute = compute;
+  // A wrapper may give the layer other rows, whose gradient isn't the shared one.
   return wrapped() ? Module::operator()({x.with(x.x)}, pass)[0] : x.with(project(x, pass));
 }
 

@@ -24,8 +24,8 @@ struct ReadBySeveral : torch::autograd::Function<ReadBySeveral> {
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx,
                                                  torch::autograd::variable_list grads) {
     const at::Tensor sum = kept<SharedGradientPtr>(ctx)->take(), &others = grads[0], none;
-    if (!sum.defined() || !others.defined()) return {sum.defined() ? sum : others, none};
-    return {at::Tensor(sum).add_(others), none};
+    if (!sum.defined()) return {others, none};
+    return {others.defined() ? sum.add_(others) : sum, none};
   }
 };
 

@@ -20,7 +20,7 @@
 
 namespace {
 
-std::atomic<int> failing_polls{0};  // so many calls fail from now on
+std::atomic<int> failing_polls{0};  // how many of the next calls fail
 
 }  // namespace
 

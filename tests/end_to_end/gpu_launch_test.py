@@ -33,14 +33,18 @@ class OnGpu(EndToEnd):
         if not HAS_GPU and not SIMULATED.exists():
             self.skipTest(NO_GPU)
 
+    def devices(self, device):
+        """A context in which runs find the device."""
+        simulates = not HAS_GPU and device != "cpu"
+        return mock.patch.dict(os.environ, {"TRAINER_ACCELERATOR_LIBRARY": str(SIMULATED)} if simulates else {})
+
     def launched(self, name, device, *changes):
         """The results of four updates, and what was on the screen."""
         common = {"deterministic": True, "training": {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2,
                                                       "max_steps": 4, "learning_rate": 1e-3}, "evaluation": {"eval_steps": 2}}
         if any("model" in change for change in changes):
             changes = ({"model": {"config": None}}, *changes)
-        library = {} if HAS_GPU or device == "cpu" else {"TRAINER_ACCELERATOR_LIBRARY": str(SIMULATED)}
-        with mock.patch.dict(os.environ, library):
+        with self.devices(device):
             run = self.launch(self.job(f"{name}_{device}", common, *changes, {"use_cpu": device == "cpu"}))
         return results(self.folder / f"{name}_{device}"), run.out + run.err
 
@@ -143,9 +147,8 @@ class GpuLaunch(OnGpu):
 
     def test_sigterm_saves(self):
         """NVIDIA's libraries have threads of their own, which must not take the launcher's signals."""
-        changes = causal(LLAMA, training={"max_steps": 100000}, output_dir=str(self.folder / "stopped"))
-        library = {} if HAS_GPU else {"TRAINER_ACCELERATOR_LIBRARY": str(SIMULATED)}
-        with mock.patch.dict(os.environ, library):
+        changes = causal(LLAMA, training={"max_steps": 100000})
+        with self.devices("gpu"):
             run = self.start(self.job("stopped", {"model": {"config": None}}, changes, {"use_cpu": False}))
         support.until(lambda: support.last_step(self.folder / "stopped") >= 2)
         run.kill_with(signal.SIGTERM)

@@ -23,7 +23,8 @@ from processes import Program
 from programs import HERE, ROOT, Job, peer_command, peer_options, trainer_command, trainer_yaml
 
 WARM_UP = 5  # updates; the compiled loop compiles in the first
-PROGRAMS = ["trainer", "accelerate", "torch.compile", "compiled-blocks"]
+COMPILED = ["torch.compile", "compiled-blocks"]
+PROGRAMS = ["trainer", "accelerate", *COMPILED]
 GOAL_SPEED, GOAL_MEMORY, GOAL_MFU = 1.5, 0.6, 0.5
 
 
@@ -125,9 +126,7 @@ def main() -> None:
             "accelerate": lambda folder: peer_command(arguments, job, folder, ["--padding", "dynamic"]),
             "torch.compile": lambda folder: compiled_command(arguments, job, folder, []),
             "compiled-blocks": lambda folder: compiled_command(arguments, job, folder, ["--by-block"])}
-        if arguments.ragged:
-            del commands["torch.compile"], commands["compiled-blocks"]
-        names = [name for name in commands if name in arguments.programs]
+        names = [name for name in commands if name in arguments.programs and not (arguments.ragged and name in COMPILED)]
         runs: dict[str, list[dict]] = {name: [] for name in names}
         for number in range(arguments.rounds):
             for name in names if number % 2 == 0 else reversed(names):
