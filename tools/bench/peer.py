@@ -31,6 +31,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--strategy", choices=["ddp", "fsdp2"], default="ddp", help="strategy for several ranks")
     parser.add_argument("--full", action="store_true", help="train every weight, without LoRA")
     parser.add_argument("--quantize", action="store_true", help="the base of a causal model in nf4, by bitsandbytes")
+    parser.add_argument("--compute_dtype", choices=["float32", "bfloat16"], default="float32",
+                        help="of the quantized base's products")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--batch", type=int, default=8, help="samples per rank")
     parser.add_argument("--learning-rate", type=float, default=1e-3)
@@ -103,7 +105,8 @@ def build_model(arguments: argparse.Namespace, ranks: int, causal: bool) -> torc
     if causal:
         dtype = torch.float32 if arguments.device == "cpu" or arguments.full else "auto"
         quantization = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,
-                                          bnb_4bit_compute_dtype=torch.float32) if arguments.quantize else None
+                                          bnb_4bit_compute_dtype=getattr(torch, arguments.compute_dtype)
+                                          ) if arguments.quantize else None
         model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=dtype, device_map=arguments.device,
                                                      quantization_config=quantization)
         if arguments.quantize:

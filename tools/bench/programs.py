@@ -114,6 +114,7 @@ def peer_options(job: Job, folder: pathlib.Path) -> list[str]:
             "--steps", str(job.steps), "--batch", str(job.batch), "--dropout", str(job.dropout),
             "--length", str(job.length), "--device", job.device, "--targets", *LORA_TARGETS[job.family],
             *([] if job.lora else ["--full"]), *(["--quantize"] if job.quantized else []),
+            *(["--compute_dtype", "bfloat16"] if job.quantized and job.precision == "bf16" else []),
             *(["--ragged"] if job.ragged else [])]
 
 
