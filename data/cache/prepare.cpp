@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 namespace {
 
 /// To be changed when the storage format changes, or what samples are made of: older caches are then ignored.
-constexpr const char* kFormat = "store 5";
+constexpr const char* kFormat = "store 6";
 
 /// Options of `data` that don't change the samples, or are hashed separately.
 bool is_elsewhere(const std::string& name) {

@@ -27,6 +27,21 @@ void check_roles(const Conversation& conversation, const ChatTemplate& chat, con
   }
 }
 
+/// A dialogue for each reply from turn `first` on: the turns up to it, as a model reads them that has to reply.
+std::vector<Rendered> render_each(const DialogueTemplate& with, const Conversation& conversation, size_t first,
+                                  const Record& record) {
+  std::vector<Rendered> out;
+  Conversation begun = conversation;
+  begun.turns = nlohmann::ordered_json::array();
+  for (const auto& turn : conversation.turns) {
+    begun.turns.push_back(turn);
+    if (begun.turns.size() > first && is_reply(turn))
+      out.push_back(render_dialogue(with, begun, config::Learn::kLastTurn, record));
+  }
+  if (out.empty()) throw InputError("{}: the completion has no assistant turn.", record.where());
+  return out;
+}
+
 }  // namespace
 
 struct DialogueRenderer::Parts {
@@ -62,11 +77,15 @@ std::vector<Rendered> DialogueRenderer::render(const Record& record) const {
   const DialogueTemplate& with = parts_->template_for(conversation, record);
   const bool everyone = config.dialogue == config::Dialogue::kPlay && config.character.empty();
   const config::Learn learn = everyone ? config::Learn::kAll : config.learn;
-  const bool reply = conversation.prompt_turns > 0 && learn != config::Learn::kAll;
-  Rendered rendered = reply ? render_reply(with, conversation, conversation.prompt_turns, record)
-                            : render_dialogue(with, conversation, learn, record);
+  std::vector<Rendered> rendered;
+  if (learn == config::Learn::kEachTurn)
+    rendered = render_each(with, conversation, conversation.prompt_turns, record);
+  else if (conversation.prompt_turns > 0 && learn != config::Learn::kAll)
+    rendered.push_back(render_reply(with, conversation, conversation.prompt_turns, record));
+  else
+    rendered.push_back(render_dialogue(with, conversation, learn, record));
   check_roles(conversation, with.chat, record);
-  return {std::move(rendered)};
+  return rendered;
 }
 
 RenderedPair DialogueRenderer::render_pair(const Record& record) const {

@@ -19,7 +19,8 @@ class DialogueRenderer {
   DialogueRenderer(const config::DataConfig& config, const Tokenizer& tokenizer);
   ~DialogueRenderer();
 
-  /// One dialogue for most formats, many for a play. Errors: InputError with file and line.
+  /// One dialogue; with data.learn: each_turn one for each reply, which it ends with. Errors: InputError with file and
+  /// line.
   std::vector<Rendered> render(const Record& record) const;
   /// The two dialogues of a pair (data/chat/pair.h). Errors: InputError with file and line.
   RenderedPair render_pair(const Record& record) const;

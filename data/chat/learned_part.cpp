@@ -1,5 +1,6 @@
 #include "data/chat/learned_part.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "engine/base/errors.h"
@@ -31,7 +32,9 @@ class Replies {
   [[noreturn]] void throw_not_found(size_t turn) const {
     throw InputError(
         "{}: {} renders turn {} differently once other turns follow, so the replies can't be located.\n"
-        "`data.learn: all` does not locate replies, and `last_turn` only the last one; for all replies put {{% "
+        "`data.learn: each_turn` makes a sample of each reply and the turns before it, rendered as for a model that "
+        "has "
+        "to reply; `last_turn` makes one of the last reply only, and `all` does not locate replies. Or put {{% "
         "generation %}} … {{% endgeneration %}} around the assistant's text in the template.",
         record_.where(), chat_.name(), turn + 1);
   }
@@ -104,6 +107,19 @@ void end_with_reply(Json& turns) {
   while (!turns.empty() && !is_reply(turns.back())) turns.erase(turns.size() - 1);
 }
 
+/// Which of the `generated` ranges of the dialogue's text begins its last reply. A template may have several blocks in
+/// a reply: one of its thoughts, one that ends the dialogue.
+size_t first_of_last(const ChatTemplate& chat, const Conversation& conversation,
+                     const std::vector<TextRange>& generated, const Record& record) {
+  const Json& turns = conversation.turns;
+  const auto replies = static_cast<size_t>(std::count_if(turns.begin(), turns.end(), is_reply));
+  if (generated.size() == replies) return generated.size() - 1;
+  size_t last = turns.size() - 1;
+  while (last > 0 && !is_reply(turns[last])) --last;
+  const size_t before = chat.render(conversation, last, true, record).generated.size();
+  return std::min(before, generated.size() - 1);
+}
+
 }  // namespace
 
 Rendered render_dialogue(const DialogueTemplate& with, Conversation conversation, config::Learn learn,
@@ -122,8 +138,11 @@ Rendered render_dialogue(const DialogueTemplate& with, Conversation conversation
   for (size_t i = last_only ? turns.size() - 1 : 0; !with.chat.has_generation() && i < turns.size(); ++i)
     if (is_reply(turns[i])) out.learned.push_back(replies.find(i));
   if (out.learned.empty()) throw InputError("{}: {} printed no assistant turn.", record.where(), with.chat.name());
-  if (last_only) out.learned.erase(out.learned.begin(), out.learned.end() - 1);
-  out.last_reply = out.learned.back().begin;
+  const auto last = static_cast<std::ptrdiff_t>(with.chat.has_generation()
+                                                    ? first_of_last(with.chat, conversation, out.learned, record)
+                                                    : out.learned.size() - 1);
+  out.last_reply = out.learned[last].begin;
+  if (last_only) out.learned.erase(out.learned.begin(), out.learned.begin() + last);
   return out;
 }
 

@@ -200,7 +200,7 @@ template <>
 struct EnumNames<Learn> {
   using E = Learn;
   static constexpr std::pair<E, std::string_view> values[] = {
-      {E::kAll, "all"}, {E::kAssistant, "assistant"}, {E::kLastTurn, "last_turn"}};
+      {E::kAll, "all"}, {E::kAssistant, "assistant"}, {E::kLastTurn, "last_turn"}, {E::kEachTurn, "each_turn"}};
 };
 
 template <>

@@ -32,8 +32,7 @@ config::DataConfig options(Dialogue dialogue, const std::string& chat_template) 
 }
 
 /// The text with the learned ranges between ⟦ and ⟧.
-std::string shown(const config::DataConfig& config, const Record& given, const Tokenizer& tokenizer = kTokenizer) {
-  const Rendered dialogue = DialogueRenderer(config, tokenizer).render(given).at(0);
+std::string with_learned(const Rendered& dialogue) {
   std::string out;
   size_t at = 0;
   for (const TextRange& range : dialogue.learned) {
@@ -42,6 +41,10 @@ std::string shown(const config::DataConfig& config, const Record& given, const T
     at = range.end;
   }
   return out + dialogue.text.substr(at);
+}
+
+std::string shown(const config::DataConfig& config, const Record& given, const Tokenizer& tokenizer = kTokenizer) {
+  return with_learned(DialogueRenderer(config, tokenizer).render(given).at(0));
 }
 
 const char* const kTwoTurns =
@@ -104,6 +107,74 @@ Ways ways_of(const std::string& source, std::vector<std::string> specials, const
     }
   };
   return {with(config::Learn::kAssistant), with(config::Learn::kLastTurn), with(config::Learn::kAll)};
+}
+
+/// A template as Qwen3's: the last reply has its thoughts, or an empty block of them; earlier replies have none.
+const char* const kThinks =
+    "{% for m in messages %}{{ '<S>' ~ m.role ~ ':' }}"
+    "{% if m.role == 'assistant' and loop.last %}{{ '<think>' ~ (m.thoughts or '') ~ '</think>' }}{% endif %}"
+    "{{ m.content ~ '<E>' }}{% endfor %}{% if add_generation_prompt %}<S>assistant:{% endif %}";
+
+std::vector<std::string> each_of(const config::DataConfig& config, const Record& given, const Tokenizer& tokenizer) {
+  std::vector<std::string> out;
+  for (const Rendered& dialogue : DialogueRenderer(config, tokenizer).render(given))
+    out.push_back(with_learned(dialogue));
+  return out;
+}
+
+TEST(Learn, EachTurnIsASampleAsTheTemplateRendersItLast) {
+  const SpecialTokenizer tokenizer({"<E>", "<S>"});
+  config::DataConfig config = options(Dialogue::kMessages, kThinks);
+  config.learn = config::Learn::kEachTurn;
+  const Record three = messages(R"([{"role":"system","content":"s"},{"role":"user","content":"a"},)"
+                                R"({"role":"assistant","content":"b","thoughts":"x"},{"role":"user","content":"c"},)"
+                                R"({"role":"assistant","content":"d"},{"role":"user","content":"e"}])");
+  EXPECT_EQ(each_of(config, three, tokenizer),
+            (std::vector<std::string>{
+                "<S>system:s<E><S>user:a<E><S>assistant:⟦<think>x</think>b<E>⟧",
+                "<S>system:s<E><S>user:a<E><S>assistant:b<E><S>user:c<E><S>assistant:⟦<think></think>d<E>⟧"}));
+  // With generation blocks, too.
+  config.chat_template = "chatml";
+  EXPECT_EQ(each_of(config, messages(kTwoTurns), tokenizer),
+            (std::vector<std::string>{"<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n⟦b<|im_end|>⟧\n",
+                                      "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n"
+                                      "<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\n⟦d<|im_end|>⟧\n"}));
+}
+
+TEST(Learn, AReplyMayHaveSeveralGenerationBlocks) {
+  config::DataConfig config = options(
+      Dialogue::kMessages,
+      "{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}{% generation %}({{ m.content }}){% "
+      "endgeneration "
+      "%}<answer>{% generation %}{{ m.content }}{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}"
+      "{% if add_generation_prompt %}<assistant>{% elif messages[-1].role == 'assistant' %}{% generation %}</s>"
+      "{% endgeneration %}{% endif %}");
+  const auto prompt_of = [](const config::DataConfig& chosen) {
+    const Rendered dialogue = DialogueRenderer(chosen, kTokenizer).render(messages(kTwoTurns)).at(0);
+    return dialogue.text.substr(0, dialogue.last_reply);
+  };
+  EXPECT_EQ(shown(config, messages(kTwoTurns)),
+            "<user>a<assistant>⟦(b)⟧<answer>⟦b⟧<user>c<assistant>⟦(d)⟧<answer>⟦d⟧⟦</s>⟧");
+  EXPECT_EQ(prompt_of(config), "<user>a<assistant>(b)<answer>b<user>c<assistant>");
+  config.learn = config::Learn::kLastTurn;
+  EXPECT_EQ(shown(config, messages(kTwoTurns)),
+            "<user>a<assistant>(b)<answer>b<user>c<assistant>⟦(d)⟧<answer>⟦d⟧⟦</s>⟧");
+  EXPECT_EQ(prompt_of(config), "<user>a<assistant>(b)<answer>b<user>c<assistant>");
+}
+
+TEST(Learn, EachTurnOfACompletion) {
+  const SpecialTokenizer tokenizer({"<E>", "<S>"});
+  config::DataConfig config = options(Dialogue::kMessages, kThinks);
+  config.learn = config::Learn::kEachTurn;
+  const auto with = [](const char* completion) {
+    return record({{"prompt", R"([{"role":"user","content":"a"},{"role":"assistant","content":"b"},)"
+                              R"({"role":"user","content":"c"}])"},
+                   {"completion", completion}});
+  };
+  EXPECT_EQ(each_of(config, with(R"([{"role":"assistant","content":"d"}])"), tokenizer),
+            (std::vector<std::string>{"<S>user:a<E><S>assistant:b<E><S>user:c<E><S>assistant:⟦<think></think>d<E>⟧"}));
+  EXPECT_EQ(error_of<InputError>([&] { each_of(config, with(R"([{"role":"user","content":"d"}])"), tokenizer); }),
+            "f.jsonl:7: the completion has no assistant turn.");
 }
 
 TEST(Learn, AcceptsAPromptLongerThanTheStartOfTheTurn) {

@@ -80,8 +80,9 @@ TEST_F(Deepspeed, OffloadsOnlyShardsAndOnlyToCpu) {
             "f.yaml:6:61: deepspeed_config.offload_optimizer_device has no effect unless zero_stage is 1, 2 or 3\n");
   EXPECT_EQ(without_effect(file(R"({"zero_optimization": {"cpu_offload": true}})")),
             "ds_config.zero_optimization.cpu_offload true -> nothing is sharded, so there is nothing to offload\n");
-  EXPECT_EQ(without_effect(file(R"({"zero_optimization": {"stage": 3, "cpu_offload": true}})")),
-            "fsdp_config.fsdp_offload_params true -> this run trains on the CPU, where they are in host memory already\n");
+  EXPECT_EQ(
+      without_effect(file(R"({"zero_optimization": {"stage": 3, "cpu_offload": true}})")),
+      "fsdp_config.fsdp_offload_params true -> this run trains on the CPU, where they are in host memory already\n");
   EXPECT_EQ(warnings(keys("zero_stage: 2, offload_param_device: cpu")),
             "f.yaml:6:57: deepspeed_config.offload_param_device has no effect unless zero_stage is 3\n");
   EXPECT_EQ(without_effect(file(R"({"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}})")),
@@ -96,8 +97,8 @@ TEST_F(Deepspeed, OffloadsWithPinnedMemoryUnlessDenied) {
     const FsdpConfig pinned = fsdp("\"stage\": " + stage + R"(, "offload_optimizer": {"device": "cpu"})");
     EXPECT_TRUE(pinned.offload_params && pinned.offload_pin_memory) << stage;
   }
-  const FsdpConfig unpinned =
-      fsdp(R"("stage": 3, "offload_param": {"device": "cpu", "pin_memory": false}, "offload_optimizer": {"device": "cpu"})");
+  const FsdpConfig unpinned = fsdp(
+      R"("stage": 3, "offload_param": {"device": "cpu", "pin_memory": false}, "offload_optimizer": {"device": "cpu"})");
   EXPECT_TRUE(unpinned.offload_params && !unpinned.offload_pin_memory);
   EXPECT_TRUE(fsdp(R"("stage": 3, "offload_param": {"device": "none", "pin_memory": false})").offload_pin_memory);
 }
@@ -381,6 +382,32 @@ TEST_F(Deepspeed, KeysNextToFileMustAgreeWithIt) {
             "f.yaml:6:89: deepspeed_config.offload_param_device is cpu, but "
             "ds_config.zero_optimization.offload_param.device is none (default): Accelerate forbids both; set it only "
             "in the ds_config.json");
+}
+
+// Accelerate's guide to DeepSpeed, scenario 3.
+TEST_F(Deepspeed, AutoInTheFileIsTheValueOfAcceleratesKey) {
+  const std::string open =
+      R"({"zero_optimization": {"stage": "auto", "stage3_gather_16bit_weights_on_model_save": "auto",
+          "offload_optimizer": {"device": "auto"}, "offload_param": {"device": "auto"}},
+          "gradient_clipping": "auto", "train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto",
+          "gradient_accumulation_steps": "auto", "steps_per_print": 2000000})";
+  const std::string beside =
+      ", zero_stage: 3, offload_param_device: cpu, zero3_save_16bit_model: true, gradient_accumulation_steps: 5, "
+      "gradient_clipping: 0.5";
+  EXPECT_EQ(problems(file(open, "", beside)), "");
+  EXPECT_EQ(warnings(file(open, "", beside)).find("unless"), std::string::npos);
+  const Plan plan = resolve(file(open, "", beside));
+  EXPECT_EQ(plan.config.fsdp_config.sharding_strategy, ShardingStrategy::kFullShard);
+  EXPECT_TRUE(plan.config.fsdp_config.offload_params);
+  EXPECT_EQ(plan.config.training.gradient_accumulation_steps, 5);
+  EXPECT_EQ(plan.config.training.max_grad_norm, 0.5);
+  EXPECT_EQ(without_folder(plan.origins.at("fsdp_config.fsdp_sharding_strategy")), "f.yaml:6:64");
+  // Without the keys, Accelerate's defaults.
+  const Plan defaults = resolve(file(open));
+  EXPECT_EQ(defaults.config.fsdp_config.sharding_strategy, ShardingStrategy::kShardGradOp);
+  EXPECT_FALSE(defaults.config.fsdp_config.offload_params);
+  EXPECT_EQ(problems(file(open, "", ", zero_stage: 7")),
+            "f.yaml:6:64: ds_config.zero_optimization.stage must be at most 3; is 7");
 }
 
 TEST_F(Deepspeed, RefusesUnknownKeysAtEveryLevel) {

@@ -17,7 +17,7 @@ enum class TooLong { kCut, kDrop, kError };
 /// Dialogue format of a record; kNone: not a dialogue, but a source and a target.
 enum class Dialogue { kNone, kMessages, kShareGpt, kAlpaca, kPrompt, kPlay };
 /// Which part of a causal sample is learned.
-enum class Learn { kAll, kAssistant, kLastTurn };
+enum class Learn { kAll, kAssistant, kLastTurn, kEachTurn };
 
 /// Of data.dialogue: prompt, unless data.source and data.target name others.
 inline constexpr const char* kPromptColumn = "prompt";

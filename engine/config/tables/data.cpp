@@ -193,8 +193,9 @@ const Entries& data_table() {
           .path()
           .when("data.dialogue is given", dialogue),
       option("learn", &C::learn)
-          .help("Turns that contribute to the loss: the assistant's, all, or only the last one. Of pairs (dpo), all of "
-                "the replies does.")
+          .help("Turns that contribute to the loss: the assistant's, all, or only the last one. each_turn: as assistant, "
+                "in a sample of its own for each reply, for templates that print earlier replies differently (Qwen3's). "
+                "Of pairs (dpo), all of the replies does.")
           .when("data.dialogue is given and dpo isn't", chooses_turns),
       section("megatron", &C::megatron, megatron_data_table())
           .help("How samples are cut from .bin and .idx files.")

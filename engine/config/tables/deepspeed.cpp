@@ -11,7 +11,8 @@ const Entries& deepspeed_table() {
   static const Entries entries = table<C>(
       option("deepspeed_config_file", &C::config_file)
           .help(
-              "A ds_config.json; a relative path is looked up in the folder of this file, then in the working folder.")
+              "A ds_config.json; a relative path is looked up in the folder of this file, then in the working folder. "
+              "Its auto takes the value of a key here.")
           .ask("Please enter the path to the json DeepSpeed config file")
           .env("ACCELERATE_DEEPSPEED_CONFIG_FILE")
           .one_of({"none"}, "a path")

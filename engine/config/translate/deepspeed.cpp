@@ -101,13 +101,15 @@ void translate_document(Draft& draft, DsDocument& ds) {
 void translate_deepspeed(Draft& draft) {
   if (!asked_for(draft)) return;
   clear_fsdp(draft);
+  const GivenKey source = ds_config_source(draft);
+  DsDocument ds(draft);
+  const bool has_document = !source.value.is_null() && ds.read(source);
   if (draft.config.deepspeed_config) check_section(draft, "deepspeed_config");
   if (const GivenKey port = Translation(draft).foreign("deepspeed_config.main_process_port"); !port.value.is_null())
     Translation(draft).set(port, "main_process_port", port.value);
-  const GivenKey source = ds_config_source(draft);
   if (source.value.is_null()) {
     translate_keys(draft);
-  } else if (DsDocument ds(draft); ds.read(source)) {
+  } else if (has_document) {
     check_beside_file(draft, ds);
     translate_document(draft, ds);
   }

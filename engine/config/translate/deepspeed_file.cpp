@@ -49,6 +49,43 @@ Node with_stage(Node document) {
   return document;
 }
 
+/// Accelerate's keys, and theirs in a ds_config.json. The latter may be auto, and is the former then.
+constexpr std::pair<const char*, const char*> kAccelerates[] = {
+    {"zero_stage", "zero_optimization.stage"},
+    {"offload_optimizer_device", "zero_optimization.offload_optimizer.device"},
+    {"offload_param_device", "zero_optimization.offload_param.device"},
+    {"gradient_accumulation_steps", "gradient_accumulation_steps"},
+    {"gradient_clipping", "gradient_clipping"},
+    {"zero3_save_16bit_model", "zero_optimization.stage3_gather_16bit_weights_on_model_save"}};
+
+/// The value at `path` of `document`; null if it has none.
+Node* find(Node& document, std::string_view path) {
+  const size_t dot = path.find('.');
+  for (Member& member : document.members) {
+    if (member.key != path.substr(0, dot)) continue;
+    return dot == std::string_view::npos ? &member.value : find(member.value, path.substr(dot + 1));
+  }
+  return nullptr;
+}
+
+/// Replaces auto by the value of Accelerate's key, if it isn't auto too. Nothing else reads the key then.
+Node with_accelerates(Node document, Draft& draft) {
+  DeepspeedConfig section = draft.config.deepspeed_config.value_or(DeepspeedConfig());
+  for (const auto& [key, path] : kAccelerates) {
+    Node* const value = find(document, path);
+    if (value == nullptr || value->text != "auto") continue;
+    const Place place = find_option(deepspeed_table(), &section, key);
+    const Node other = place.entry->write(place.section);
+    const std::string option = fmt::format("deepspeed_config.{}", key);
+    if (other.text == "auto") continue;
+    const Mark mark = draft.is_set(option) ? draft.mark(option) : value->mark;
+    *value = other;
+    value->mark = mark;
+    draft.origins.erase(option);
+  }
+  return document;
+}
+
 }  // namespace
 
 bool DsDocument::read(const GivenKey& source) {
@@ -68,7 +105,8 @@ bool DsDocument::read(const GivenKey& source) {
                                     source.key, error.what()));
     return false;
   }
-  apply(with_stage(std::move(document)), folder, ds_config_table(), &config_, kPrefix, draft_);
+  apply(with_accelerates(with_stage(std::move(document)), draft_), folder, ds_config_table(), &config_, kPrefix,
+        draft_);
   check_section(draft_, ds_config_table(), &config_, kPrefix);
   return true;
 }
@@ -92,15 +130,8 @@ void DsDocument::assume(const std::string& path, const Node& value, const std::s
 }
 
 void check_beside_file(Draft& draft, DsDocument& ds) {
-  static const std::pair<std::string, std::string> kForbidden[] = {
-      {"zero_stage", "zero_optimization.stage"},
-      {"offload_optimizer_device", "zero_optimization.offload_optimizer.device"},
-      {"offload_param_device", "zero_optimization.offload_param.device"},
-      {"gradient_accumulation_steps", "gradient_accumulation_steps"},
-      {"gradient_clipping", "gradient_clipping"},
-      {"zero3_save_16bit_model", "zero_optimization.stage3_gather_16bit_weights_on_model_save"}};
-  for (const auto& [key, path] : kForbidden) {
-    const std::string beside = "deepspeed_config." + key;
+  for (const auto& [key, path] : kAccelerates) {
+    const std::string beside = fmt::format("deepspeed_config.{}", key);
     if (!draft.is_set(beside) || ds.failed(path)) continue;
     const GivenKey given = Translation(draft).option(beside), in_file = ds.key(path);
     if (given.value.text == "auto" || in_file.value.text == "auto" || same(given.value, in_file.value)) continue;
