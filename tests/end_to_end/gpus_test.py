@@ -108,6 +108,23 @@ class Gpus(EndToEnd):
                      "libtrainer_cuda.so cannot be loaded"):
             self.assertIn(text, run.stderr)
 
+    def test_a_rank_for_each_gpu_unless_the_file_says_how_many(self):
+        three = [DRIVER, gpu(0), gpu(1), gpu(2)]
+        for changes, variables, said in (
+                ({}, {}, "the 3 ranks of this machine train, in their order, on GPUs 0, 1 and 2"),
+                ({}, {"CUDA_VISIBLE_DEVICES": "2,0"}, "the 2 ranks of this machine train, in their order, on GPUs 2 and 0"),
+                ({"gpu_ids": "1,2"}, {}, "the 2 ranks of this machine train, in their order, on GPUs 1 and 2")):
+            run = self.run_on(three, "launch", GPUS, {"num_processes": None, **changes}, **variables)
+            self.assertEqual(run.returncode, MACHINE, run.stderr)
+            self.assertIn(said, run.stderr)
+        explained = self.run_on(three, "explain", GPUS, {"num_processes": None}).stdout
+        self.assertIn("num_processes: 3  # one for each GPU of this machine", explained)
+        self.assertIn("num_processes is required when distributed_type is MULTI_GPU",
+                      self.refused(USAGE, [DRIVER], GPUS, {"num_processes": None}))
+        self.assertIn("num_processes is required when distributed_type is MULTI_GPU",
+                      self.refused(USAGE, three, GPUS, {"num_processes": None, "num_machines": 2,
+                                                        "main_process_ip": "127.0.0.1"}))
+
     def test_one_process_without_a_gpu_trains_on_the_cpu_and_reports_it(self):
         run = self.run_on([DRIVER], "launch", ALONE)
         self.assertEqual(run.returncode, DONE, run.stderr)

@@ -43,7 +43,9 @@ const Entries& root_table() {
                       DistributedType::kDataParallel}),
       option("num_processes", &C::num_processes)
           .accelerate()
-          .help("Number of ranks on all machines together. Required unless distributed_type is NO.")
+          .help("Number of ranks on all machines together. Left out, one machine has a rank for each of its GPUs (of "
+                "those in CUDA_VISIBLE_DEVICES or gpu_ids). Required on CPUs and on several machines, unless "
+                "distributed_type is NO.")
           .at_least(1)
           .at_most(4096)
           .harmless({"1"})

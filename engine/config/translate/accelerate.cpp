@@ -1,5 +1,6 @@
 // Accelerate's older spellings and pitfalls.
 #include "engine/config/machine/device.h"
+#include "engine/config/translate/deepspeed.h"
 #include "engine/config/translate/translate.h"
 #include "engine/config/translate/translation.h"
 
@@ -116,6 +117,21 @@ void translate_accelerate(Draft& draft) {
   Translation(draft).set_if_true("fsdp_config.fsdp_activation_checkpointing_offload", "training.activation_offloading");
   translate_fp16(draft);
   translate_tp_config(draft);
+}
+
+void default_ranks(Draft& draft) {
+  const std::string key = "num_processes";
+  Config& config = draft.config;
+  const bool by_argument = !draft.is_set("distributed_type") && !deepspeed_argument(draft).value.is_null();
+  const bool alone = config.distributed_type == DistributedType::kNo && !by_argument;
+  if (alone || config.num_machines > 1 || !asks_for_gpus(config) || draft.is_set(key) || draft.problems.about(key))
+    return;
+  const auto gpus =
+      chooses_gpus(config) ? std::ssize(config.gpu_ids) : std::ssize(visible_gpus(gpus_here(), cuda_visible_devices()));
+  if (gpus == 0) return;
+  config.num_processes = gpus;
+  const char* const why = chooses_gpus(config) ? "one for each of gpu_ids" : "one for each GPU of this machine";
+  draft.origins[key] = Mark{std::make_shared<const std::string>(why), 0, 0};
 }
 
 void translate_strategy(Draft& draft) {

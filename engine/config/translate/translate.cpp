@@ -8,6 +8,7 @@ void translate(Draft& draft) {
   translate_report_to(draft);
   translate_fsdp_argument(draft);
   translate_accelerate(draft);
+  default_ranks(draft);
   translate_deepspeed(draft);
   translate_megatron(draft);
   translate_strategy(draft);

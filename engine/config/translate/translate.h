@@ -10,6 +10,7 @@ void translate(Draft& draft);
 
 void translate_machines(Draft& draft);            // num_machines: "1:4"
 void translate_accelerate(Draft& draft);          // older spellings
+void default_ranks(Draft& draft);                 // one for each GPU, as under Accelerate and torchrun
 void translate_training_arguments(Draft& draft);  // TrainingArguments under `training`
 void translate_report_to(Draft& draft);           // logging.report_to: all, wandb, …
 void translate_fsdp_argument(Draft& draft);       // training.fsdp and training.fsdp_config
