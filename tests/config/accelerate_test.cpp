@@ -185,7 +185,7 @@ TEST_F(Accelerate, ReportsKeysThatHaveNoEffect) {
             "`trainer check`)\n");
 }
 
-TEST_F(Accelerate, NumProcessesIsNeverGuessed) {
+TEST_F(Accelerate, NumProcessesIsRequiredOnTheCpu) {
   EXPECT_EQ(problems("distributed_type: FSDP\nuse_cpu: true\n" + kOurs),
             "f.yaml: num_processes is required when distributed_type is FSDP");
   EXPECT_EQ(problems("distributed_type: MEGATRON_LM\nuse_cpu: true\n" + kOurs),

@@ -2,6 +2,7 @@
 #include "engine/config/wizard/wizard.h"
 
 #include "engine/config/pages/file_text.h"
+#include "engine/config/wizard/aim.h"
 #include "tests/config/answers.h"
 #include "tests/config/given.h"
 
@@ -571,6 +572,36 @@ TEST_F(Wizard, AsksForChatTemplateIfTokenizerHasNone) {
   text = run(with);
   EXPECT_EQ(with.count("Which chat template?"), 0);
   EXPECT_EQ(text.find("chat_template"), std::string::npos) << text;
+}
+
+TEST_F(Wizard, EachReplyIsASampleIfTheTemplateChangesEarlierOnes) {
+  std::filesystem::create_directories(folder_ / "m");
+  write("m/config.json", "{}");
+  write("a.x", "");
+  describe_as({.format = "jsonl", .columns = {"messages"}, .dialogue = "messages"}, around_);
+  around_.describe_tokenizer = [](const std::string&) {
+    return TokenizerDescription{.size = 300, .chat_template = true};
+  };
+  bool changes = true;
+  around_.describe_samples = [&](const Config& config) {
+    const bool fails = changes && config.data.learn == Learn::kAssistant;
+    return SamplesDescription{.error = fails ? "renders turn 2 differently" : "", .texts = {}};
+  };
+  const Answers::Given given{
+      {"What do you want to do?", {"dialogue"}}, {"Which model?", {"m"}}, {"Which file holds", {"a.x"}}};
+  const WizardDraft start = draft_;
+  Answers each(given);
+  EXPECT_NE(run(each).find("  learn: each_turn\n"), std::string::npos);
+  EXPECT_NE(each.said.find("each reply becomes a sample"), std::string::npos) << each.said;
+  changes = false;
+  draft_ = start;
+  Answers all(given);
+  EXPECT_EQ(run(all).find("learn: "), std::string::npos);
+}
+
+TEST_F(Wizard, ADialogueInTheAnswersIsTheAim) {
+  draft_ = read_draft(write("old.yaml", "data: {dialogue: messages}\n"));
+  EXPECT_EQ(aim_of(draft_).goal, Goal::kDialogue);
 }
 
 TEST_F(Wizard, NewFileResetsFormatAndColumns) {

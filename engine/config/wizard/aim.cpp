@@ -49,6 +49,7 @@ Goal goal_called(const std::string& words) {
 Goal goal_of(const WizardDraft& draft) {
   const DataConfig& data = draft.config.data;
   if (draft.config.dpo) return Goal::kPreferences;
+  if (data.dialogue != Dialogue::kNone && !draft.has("data.task")) return Goal::kDialogue;
   switch (data.task) {
     case Task::kSeq2SeqLm:
       return Goal::kAnswer;

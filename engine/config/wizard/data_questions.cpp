@@ -51,7 +51,7 @@ std::string unfit_data(const DataDescription& data, Goal goal) {
 void forget_source(WizardDraft& draft) {
   for (const char* const option : {"data.train.format", "data.train.delimiter", "data.train.sample_by",
                                    "data.train.columns", "data.train.encoding", "data.source", "data.target",
-                                   "data.rejected", "data.dialogue", "data.messages", "data.character"})
+                                   "data.rejected", "data.dialogue", "data.messages", "data.character", "data.learn"})
     draft.erase(option);
 }
 
@@ -286,6 +286,16 @@ void ask_chat_template(Asker& ask) {
              {.fallback = plain ? "alpaca" : "chatml", .choices = choices, .fits = [&] { return bad_samples(ask); }});
 }
 
+/// A template that renders earlier replies differently, as Qwen3's, can't show all replies of a dialogue at once.
+void settle_turns(Asker& ask) {
+  if (ask.draft().has("data.learn") || bad_samples(ask).empty()) return;
+  ask.draft().assign("data.learn", encode(Learn::kEachTurn));
+  if (!bad_samples(ask).empty()) return ask.draft().erase("data.learn");
+  ask.say(
+      "  The chat template renders earlier replies differently: each reply becomes a sample, with the turns before "
+      "it.");
+}
+
 /// Of a play: whose speeches are the replies. After the chat template, without which no sample can be made.
 void ask_character(Asker& ask) {
   if (ask.config().data.dialogue != Dialogue::kPlay) return;
@@ -392,6 +402,7 @@ void ask_data(Asker& ask, Goal goal) {
     if (goal == Goal::kPreferences ? ask_replies(ask) : ask_dialogue(ask, goal)) {
       ask_chat_template(ask);
       ask_character(ask);
+      if (goal != Goal::kPreferences) settle_turns(ask);
     } else if (goal == Goal::kPreferences) {
       ask.draft().erase("data.chat_template");
     } else if (goal == Goal::kContinue) {
