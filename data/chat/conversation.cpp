@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "data/chat/tool_calls.h"
 #include "data/json/parse_json.h"
 #include "data/readers/record_template.h"
 #include "data/readers/text_input.h"
@@ -93,6 +94,7 @@ Json messages(Json turns, const Record& record) {
 std::string role_of(const std::string& from) {
   if (from == "human") return "user";
   if (from == "gpt" || from == "chatgpt" || from == "bing" || from == "bard") return "assistant";
+  if (from == "observation") return "tool";
   return from;
 }
 
@@ -102,7 +104,10 @@ Json sharegpt(const Json& given, const Record& record) {
   for (const Json& turn : given) {
     const std::string& from = text_at(turn, "from", ++number, record);
     const bool nothing = turn.contains("value") && turn["value"].is_null();
-    turns.push_back(turn_of(role_of(from), nothing ? Json() : Json(text_at(turn, "value", number, record))));
+    if (from == "function_call")
+      turns.push_back(call_of(text_at(turn, "value", number, record), number, record));
+    else
+      turns.push_back(turn_of(role_of(from), nothing ? Json() : Json(text_at(turn, "value", number, record))));
   }
   return turns;
 }
@@ -209,6 +214,7 @@ Json reply_of(std::string text) {
 
 Conversation with_system_and_tools(Json turns, const Record& record, const config::DataConfig& config) {
   Conversation out{std::move(turns), tools_of(record), variables_of(record)};
+  if (config.dialogue == config::Dialogue::kShareGpt) complete_tools(out.tools);
   const std::string* const own = record.find("system");
   const std::string& system = own != nullptr && !trimmed(*own).empty() ? *own : config.system;
   const bool has_one =

@@ -22,8 +22,8 @@ void check_roles(const Conversation& conversation, const ChatTemplate& chat, con
     const std::string& role = turn.at("role").get_ref<const std::string&>();
     ++number;
     if (!chat.expects(role))
-      throw InputError("{}: turn {} has the role '{}', which the chat template {} does not mention.", record.where(),
-                       number, role, chat.name());
+      throw InputError("{}: turn {} has the role '{}', which {} does not mention.", record.where(), number, role,
+                       chat.name());
   }
 }
 

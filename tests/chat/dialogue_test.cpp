@@ -1,4 +1,6 @@
 // Renders the dialogues of records and finds their learned ranges.
+#include <nlohmann/json.hpp>
+
 #include "data/chat/dialogue_renderer.h"
 #include "data/chat/play_records.h"
 #include "tests/chat/special_tokenizer.h"
@@ -160,6 +162,31 @@ TEST(Learn, AReplyMayHaveSeveralGenerationBlocks) {
   EXPECT_EQ(shown(config, messages(kTwoTurns)),
             "<user>a<assistant>(b)<answer>b<user>c<assistant>⟦(d)⟧<answer>⟦d⟧⟦</s>⟧");
   EXPECT_EQ(prompt_of(config), "<user>a<assistant>(b)<answer>b<user>c<assistant>");
+}
+
+TEST(Dialogue, ToolCallsOfLlamaFactory) {
+  config::DataConfig config =
+      options(Dialogue::kShareGpt,
+              "{% for t in tools %}{{ t.type ~ ' ' ~ t.function.name }};{% endfor %}"
+              "{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}{% generation %}{{ m.content }}"
+              "{% for c in m.tool_calls %}{{ c.function.name ~ (c.function.arguments | tojson) }}{% endfor %}|{% "
+              "endgeneration %}"
+              "{% else %}{{ m.content }}{% endif %}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}");
+  const auto with = [&](const std::string& call) {
+    return record({{"conversations", R"([{"from":"human","value":"a"},{"from":"function_call","value":)" +
+                                         nlohmann::json(call).dump() +
+                                         R"(},{"from":"observation","value":"o"},{"from":"gpt","value":"b"}])"},
+                   {"tools", R"([{"name":"f"},{"type":"function","function":{"name":"g"}}])"}});
+  };
+  EXPECT_EQ(shown(config, with(R"({"name": "f", "arguments": {"x": 1}})")),
+            "function f;function g;<user>a<assistant>⟦f{\"x\": 1}|⟧<tool>o<assistant>⟦b|⟧");
+  EXPECT_EQ(shown(config, with(R"(<think>t</think>[{"name": "f", "arguments": "s"}, {"name": "g", "arguments": {}}])")),
+            "function f;function g;<user>a<assistant>⟦<think>t</think>f\"s\"g{}|⟧<tool>o<assistant>⟦b|⟧");
+  for (const char* const bad : {"f(1)", "[]", "7", R"({"name": "f"})", R"([{"name": "f", "arguments": {}}, 7])"})
+    EXPECT_EQ(error_of<InputError>([&] { shown(config, with(bad)); }),
+              "f.jsonl:7: turn 2 is a function_call, but not an object with `name` and `arguments`, nor a list of such "
+              "objects.")
+        << bad;
 }
 
 TEST(Learn, EachTurnOfACompletion) {
