@@ -33,9 +33,8 @@ class Replies {
     throw InputError(
         "{}: {} renders turn {} differently once other turns follow, so the replies can't be located.\n"
         "`data.learn: each_turn` makes a sample of each reply and the turns before it, rendered as for a model that "
-        "has "
-        "to reply; `last_turn` makes one of the last reply only, and `all` does not locate replies. Or put {{% "
-        "generation %}} … {{% endgeneration %}} around the assistant's text in the template.",
+        "has to reply; `last_turn` makes one of the last reply only, and `all` does not locate replies. Or put "
+        "{{% generation %}} … {{% endgeneration %}} around the assistant's text in the template.",
         record_.where(), chat_.name(), turn + 1);
   }
 

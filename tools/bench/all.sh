@@ -24,7 +24,10 @@ run causal --shape gpt2-small
 run causal --shape gpt2-small --full
 run causal --precision bf16
 run causal --precision bf16 --shape gpt2-small
-if "$python" -c "import bitsandbytes" 2>/dev/null; then run causal --quantize; fi
+if "$python" -c "import bitsandbytes" 2>/dev/null; then
+  run causal --quantize
+  run causal --quantize --precision bf16
+fi
 if ! grep -qF '"scaling.py"' "$results"; then
   python3 tools/bench/scaling.py --python "$python" --plot docs/scaling.svg --json "$results"
 fi

@@ -291,9 +291,7 @@ void settle_turns(Asker& ask) {
   if (ask.draft().has("data.learn") || bad_samples(ask).empty()) return;
   ask.draft().assign("data.learn", encode(Learn::kEachTurn));
   if (!bad_samples(ask).empty()) return ask.draft().erase("data.learn");
-  ask.say(
-      "  The chat template renders earlier replies differently: each reply becomes a sample, with the turns before "
-      "it.");
+  ask.say("  The chat template renders earlier replies differently: each reply and the turns before it are a sample.");
 }
 
 /// Of a play: whose speeches are the replies. After the chat template, without which no sample can be made.
