@@ -45,7 +45,7 @@ class Confinement(EndToEnd):
         def is_confined():
             now = fields(pid)
             seen.update(now)
-            return not now or now.get("Seccomp") == "2"
+            return not now or now["sanitized"] or now.get("Seccomp") == "2"
 
         until(is_confined)
         run.kill_with(signal.SIGTERM)
