@@ -4,7 +4,7 @@
 # TRAINER_CUDA=ON; a GPU, its driver and a CUDA toolkit are not needed. --packaging also installs the dependencies of
 # tools/package.sh. --peers also installs programs that some tests run the trainer against, and that are skipped without
 # them: Chromium and Prometheus (Debian packages), MLflow and TensorBoard (from PyPI, in a virtual environment of their own
-# in the cache folder, trainer/peers). For Debian 12 and Ubuntu 24.04.
+# in the cache folder, trainer/peers). For Debian 12 and 13 and Ubuntu 24.04.
 set -euo pipefail
 
 packages=(
@@ -52,7 +52,7 @@ install_packages() { # NAME…
 }
 
 [ "$(uname -s) $(uname -m)" = "Linux x86_64" ] || fail "This machine is $(uname -s) $(uname -m), but the libraries are for Linux x86_64."
-command -v apt-get >/dev/null || fail "This script supports Debian 12 and Ubuntu 24.04. Elsewhere, install the equivalent of: ${packages[*]}" \
+command -v apt-get >/dev/null || fail "This script supports Debian 12 and 13 and Ubuntu 24.04. Elsewhere, install the equivalent of: ${packages[*]}" \
   "and then run tools/fetch_wheels.py."
 
 missing=$(missing_packages)

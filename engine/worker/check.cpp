@@ -95,7 +95,7 @@ std::optional<config::GpuMemory> gpu_of(const config::Config& config, const Targ
     return config::gpu_memory_named(target.gpu_memory);
   }
   if (target.device.empty()) return gpu_here(config);
-  const config::GpuCard& card = config::card_named("--device", target.device);
+  const config::GpuCard card = config::card_named("--device", target.device);
   return config::GpuMemory{card.name, card.bytes()};
 }
 

@@ -23,7 +23,7 @@ std::optional<double> gigabytes(std::string text) {
 GpuMemory gpu_memory_named(const std::string& text) {
   const char* const option = "--gpu_memory";
   if (!cards_named(text).empty()) {
-    const GpuCard& card = card_named(option, text);
+    const GpuCard card = card_named(option, text);
     return {card.name, card.bytes()};
   }
   constexpr double kLeast = 0.1, kMost = 10000, kGiB = int64_t{1} << 30;
