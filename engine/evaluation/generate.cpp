@@ -10,6 +10,7 @@
 
 #include "engine/base/errors.h"
 
+#include "models/nn/cpu_products.h"
 #include "models/virtual_tokens.h"
 
 namespace trainer::evaluation {
@@ -145,8 +146,8 @@ std::vector<std::vector<int64_t>> search(parallel::ParallelModel& model, const m
   nn::DecodeCache cache;
   cache.capacity = options.max_new_tokens;
   model.run_forward(pass, [&](nn::Pass& decoding) {
-    at::Tensor tokens = model.model().begin_decoding(
-        models::with_virtual_tokens(each, model.model().virtual_tokens()), decoding, cache);
+    at::Tensor tokens = model.model().begin_decoding(models::with_virtual_tokens(each, model.model().virtual_tokens()),
+                                                     decoding, cache);
     prompts.begin(tokens, model.model());
     for (bool going = options.max_new_tokens > 0; going;) {
       const at::Tensor logits = model.decode(tokens, decoding);
@@ -170,6 +171,7 @@ std::vector<std::vector<int64_t>> search(parallel::ParallelModel& model, const m
 
 std::vector<std::vector<int64_t>> generate(parallel::ParallelModel& model, const models::Batch& batch,
                                            const nn::Pass& pass, const Generation& options) {
+  const nn::FewRowsByLibtorch few_rows;
   if (options.beams.count > 1) return search(model, batch, pass, options);
   Texts texts(batch, model.model(), options);
   nn::DecodeCache cache;

@@ -14,8 +14,20 @@ namespace trainer::nn {
 /// Replaces libtorch's mm and addmm. Called before the first product; later calls do nothing.
 void use_cpu_products();
 
-/// Whether each element of a product of this dtype is the same sum with any number of threads, where gradients are
-/// computed. MKL doesn't promise it.
+/// Whether each element of a product of this dtype is the same sum with any number of threads. MKL doesn't promise it.
 bool products_ignore_threads(at::ScalarType type);
+
+/// While one lives, products of few rows on this thread are libtorch's where it is faster. Their sums may depend on the
+/// number of threads, which generation can afford, and training can't.
+class FewRowsByLibtorch {
+ public:
+  FewRowsByLibtorch();
+  ~FewRowsByLibtorch();
+  FewRowsByLibtorch(const FewRowsByLibtorch&) = delete;
+  FewRowsByLibtorch& operator=(const FewRowsByLibtorch&) = delete;
+
+ private:
+  bool before_;
+};
 
 }  // namespace trainer::nn

@@ -1,8 +1,9 @@
 #include "models/nn/fp32_products.h"
 
-#include <ATen/core/grad_mode.h>
+#include <utility>
 
 #include "models/nn/amx_kernels.h"
+#include "models/nn/cpu_products.h"
 #include "models/nn/product_parts.h"
 #include "models/nn/tiled_gemm.h"
 
@@ -18,7 +19,14 @@ bool find_uses() {
 #endif
 }
 
+thread_local bool few_rows_by_libtorch = false;
+
 }  // namespace
+
+FewRowsByLibtorch::FewRowsByLibtorch() : before_(std::exchange(few_rows_by_libtorch, true)) {}
+FewRowsByLibtorch::~FewRowsByLibtorch() {
+  few_rows_by_libtorch = before_;
+}
 
 bool uses_fp32_products() {
   static const bool uses = find_uses();
@@ -26,11 +34,9 @@ bool uses_fp32_products() {
 }
 
 bool has_fp32_product(const at::Tensor& a, const at::Tensor& b) {
-  // With fewer rows, as in generation, MKL is faster with a transposed b. Training needs what doesn't depend on
-  // threads.
-  constexpr int64_t kLeastRows = 4;
+  constexpr int64_t kLeastRows = 4;  // with fewer, MKL is faster with a transposed b
   return uses_fp32_products() && a.scalar_type() == at::kFloat &&
-         (a.size(0) >= kLeastRows || b.stride(1) == 1 || at::GradMode::is_enabled());
+         (a.size(0) >= kLeastRows || b.stride(1) == 1 || !few_rows_by_libtorch);
 }
 
 void fp32_product(const at::Tensor& given_a, const at::Tensor& given_b, const at::Tensor& added, float beta,

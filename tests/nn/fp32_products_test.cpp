@@ -13,6 +13,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/linear.h>
@@ -24,6 +25,7 @@
 
 #include "engine/base/signal_thread.h"
 #include "models/nn/cpu_products.h"
+#include "models/nn/fp32_products.h"
 
 namespace trainer::nn {
 namespace {
@@ -67,9 +69,12 @@ TEST_P(Fp32Products, ThreadsChangeNoBitWhereThatIsPromised) {
       for (const at::Tensor& b : {b_.to(type), b_.to(type).t().contiguous().t()}) {
         at::set_num_threads(1);
         const at::Tensor alone = at::mm(a, b);
-        for (const int threads : {2, 3}) {
-          at::set_num_threads(threads);
-          EXPECT_TRUE(at::mm(a, b).equal(alone)) << type << ' ' << threads << " threads";
+        for (const bool with_grad : {true, false}) {  // without: in the functions of autograd, also in training
+          const at::AutoGradMode mode(with_grad);
+          for (const int threads : {1, 2, 3}) {
+            at::set_num_threads(threads);
+            EXPECT_TRUE(at::mm(a, b).equal(alone)) << type << ' ' << threads << " threads";
+          }
         }
       }
   }
@@ -101,6 +106,18 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Fp32Products,
                          ::testing::Values(std::array<int64_t, 3>{1, 512, 512}, std::array<int64_t, 3>{4, 1000, 300},
                                            std::array<int64_t, 3>{77, 129, 513}, std::array<int64_t, 3>{256, 64, 64},
                                            std::array<int64_t, 3>{300, 8, 768}, std::array<int64_t, 3>{300, 768, 8}));
+
+TEST(Fp32Product, GenerationMayLeaveFewRowsToLibtorch) {
+  if (!uses_fp32_products()) GTEST_SKIP() << "this CPU's products are libtorch's";
+  const at::Tensor a = at::randn({1, 64}), b = at::randn({64, 64}).t();
+  EXPECT_TRUE(has_fp32_product(a, b));
+  {
+    const FewRowsByLibtorch few_rows;
+    EXPECT_FALSE(has_fp32_product(a, b));
+    EXPECT_TRUE(has_fp32_product(at::randn({4, 64}), b));
+  }
+  EXPECT_TRUE(has_fp32_product(a, b));
+}
 
 TEST(Fp32Product, ShapesThatDoNotFitAreRefused) {
   use_cpu_products();
