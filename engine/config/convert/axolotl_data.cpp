@@ -64,7 +64,7 @@ class Datasets {
   void finish() {
     if (!first_) return;
     const auto& [from, reading] = *first_;
-    const auto set = [&](const char* to, const std::string& text) {
+    const auto set = [&, from = from](const char* to, const std::string& text) {
       if (!text.empty()) source_.set(from, to, Node::scalar(text, true));
     };
     if (reading.dialogue != "none") set("data.dialogue", reading.dialogue);
