@@ -136,7 +136,7 @@ void take_file(dist::Comm& comm, int from, const fs::path& path) {
     const auto [kind, number] = receive_head(comm, from);
     if (kind == static_cast<int64_t>(Part::kGivenUp)) return;  // the sender reports why
     if (kind == static_cast<int64_t>(Part::kBegin)) {
-      attempt([&] { file.begin(number); });
+      attempt([&, number = number] { file.begin(number); });
       continue;
     }
     const at::Tensor bytes = receive_bytes(comm, from, number);
