@@ -31,8 +31,7 @@ void check_roles(const Conversation& conversation, const ChatTemplate& chat, con
 std::vector<Rendered> render_each(const DialogueTemplate& with, const Conversation& conversation, size_t first,
                                   const Record& record) {
   std::vector<Rendered> out;
-  Conversation begun = conversation;
-  begun.turns = nlohmann::ordered_json::array();
+  Conversation begun{nlohmann::ordered_json::array(), conversation.tools, conversation.variables};
   for (const auto& turn : conversation.turns) {
     begun.turns.push_back(turn);
     if (begun.turns.size() > first && is_reply(turn))

@@ -1,5 +1,6 @@
 #include "data/chat/tool_calls.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "data/readers/text_input.h"
@@ -30,14 +31,12 @@ Json call_of(const std::string& text, size_t number, const Record& record) {
   }
   Json given = bounded_json_or_none<Json>(rest);
   if (given.is_object()) given = Json::array({std::move(given)});
-  Json calls = Json::array();
-  for (const Json& call : given.is_array() ? given : Json::array())
-    if (is_call(call)) calls.push_back(function(call));
-  if (calls.empty() || calls.size() != given.size())
+  if (!given.is_array() || given.empty() || !std::all_of(given.begin(), given.end(), is_call))
     throw InputError(
         "{}: turn {} is a function_call, but not an object with `name` and `arguments`, nor a list of such objects.",
         record.where(), number);
-  return {{"role", "assistant"}, {"content", thoughts}, {"tool_calls", std::move(calls)}};
+  for (Json& call : given) call = function(call);
+  return {{"role", "assistant"}, {"content", thoughts}, {"tool_calls", std::move(given)}};
 }
 
 void complete_tools(Json& tools) {

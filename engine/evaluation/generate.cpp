@@ -146,8 +146,8 @@ std::vector<std::vector<int64_t>> search(parallel::ParallelModel& model, const m
   nn::DecodeCache cache;
   cache.capacity = options.max_new_tokens;
   model.run_forward(pass, [&](nn::Pass& decoding) {
-    at::Tensor tokens = model.model().begin_decoding(models::with_virtual_tokens(each, model.model().virtual_tokens()),
-                                                     decoding, cache);
+    at::Tensor tokens = model.model().begin_decoding(
+        models::with_virtual_tokens(each, model.model().virtual_tokens()), decoding, cache);
     prompts.begin(tokens, model.model());
     for (bool going = options.max_new_tokens > 0; going;) {
       const at::Tensor logits = model.decode(tokens, decoding);

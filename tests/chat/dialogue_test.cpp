@@ -144,13 +144,13 @@ TEST(Learn, EachTurnIsASampleAsTheTemplateRendersItLast) {
 }
 
 TEST(Learn, AReplyMayHaveSeveralGenerationBlocks) {
-  config::DataConfig config = options(
-      Dialogue::kMessages,
-      "{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}{% generation %}({{ m.content }}){% "
-      "endgeneration "
-      "%}<answer>{% generation %}{{ m.content }}{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}"
-      "{% if add_generation_prompt %}<assistant>{% elif messages[-1].role == 'assistant' %}{% generation %}</s>"
-      "{% endgeneration %}{% endif %}");
+  config::DataConfig config =
+      options(Dialogue::kMessages,
+              "{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}{% generation %}({{ m.content }})"
+              "{% endgeneration %}<answer>{% generation %}{{ m.content }}{% endgeneration %}{% else %}{{ m.content "
+              "}}{% endif %}{% endfor %}"
+              "{% if add_generation_prompt %}<assistant>{% elif messages[-1].role == 'assistant' %}{% generation %}</s>"
+              "{% endgeneration %}{% endif %}");
   const auto prompt_of = [](const config::DataConfig& chosen) {
     const Rendered dialogue = DialogueRenderer(chosen, kTokenizer).render(messages(kTwoTurns)).at(0);
     return dialogue.text.substr(0, dialogue.last_reply);
@@ -169,9 +169,9 @@ TEST(Dialogue, ToolCallsOfLlamaFactory) {
       options(Dialogue::kShareGpt,
               "{% for t in tools %}{{ t.type ~ ' ' ~ t.function.name }};{% endfor %}"
               "{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}{% generation %}{{ m.content }}"
-              "{% for c in m.tool_calls %}{{ c.function.name ~ (c.function.arguments | tojson) }}{% endfor %}|{% "
-              "endgeneration %}"
-              "{% else %}{{ m.content }}{% endif %}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}");
+              "{% for c in m.tool_calls %}{{ c.function.name ~ (c.function.arguments | tojson) }}{% endfor %}|"
+              "{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}{% if add_generation_prompt "
+              "%}<assistant>{% endif %}");
   const auto with = [&](const std::string& call) {
     return record({{"conversations", R"([{"from":"human","value":"a"},{"from":"function_call","value":)" +
                                          nlohmann::json(call).dump() +

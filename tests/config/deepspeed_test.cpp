@@ -80,9 +80,8 @@ TEST_F(Deepspeed, OffloadsOnlyShardsAndOnlyToCpu) {
             "f.yaml:6:61: deepspeed_config.offload_optimizer_device has no effect unless zero_stage is 1, 2 or 3\n");
   EXPECT_EQ(without_effect(file(R"({"zero_optimization": {"cpu_offload": true}})")),
             "ds_config.zero_optimization.cpu_offload true -> nothing is sharded, so there is nothing to offload\n");
-  EXPECT_EQ(
-      without_effect(file(R"({"zero_optimization": {"stage": 3, "cpu_offload": true}})")),
-      "fsdp_config.fsdp_offload_params true -> this run trains on the CPU, where they are in host memory already\n");
+  EXPECT_EQ(without_effect(file(R"({"zero_optimization": {"stage": 3, "cpu_offload": true}})")),
+            "fsdp_config.fsdp_offload_params true -> this run trains on the CPU, where they are in host memory already\n");
   EXPECT_EQ(warnings(keys("zero_stage: 2, offload_param_device: cpu")),
             "f.yaml:6:57: deepspeed_config.offload_param_device has no effect unless zero_stage is 3\n");
   EXPECT_EQ(without_effect(file(R"({"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}})")),
@@ -97,8 +96,8 @@ TEST_F(Deepspeed, OffloadsWithPinnedMemoryUnlessDenied) {
     const FsdpConfig pinned = fsdp("\"stage\": " + stage + R"(, "offload_optimizer": {"device": "cpu"})");
     EXPECT_TRUE(pinned.offload_params && pinned.offload_pin_memory) << stage;
   }
-  const FsdpConfig unpinned = fsdp(
-      R"("stage": 3, "offload_param": {"device": "cpu", "pin_memory": false}, "offload_optimizer": {"device": "cpu"})");
+  const FsdpConfig unpinned =
+      fsdp(R"("stage": 3, "offload_param": {"device": "cpu", "pin_memory": false}, "offload_optimizer": {"device": "cpu"})");
   EXPECT_TRUE(unpinned.offload_params && !unpinned.offload_pin_memory);
   EXPECT_TRUE(fsdp(R"("stage": 3, "offload_param": {"device": "none", "pin_memory": false})").offload_pin_memory);
 }

@@ -70,18 +70,16 @@ Node* find(Node& document, std::string_view path) {
 
 /// Replaces auto by the value of Accelerate's key, if it isn't auto too. Nothing else reads the key then.
 Node with_accelerates(Node document, Draft& draft) {
-  DeepspeedConfig section = draft.config.deepspeed_config.value_or(DeepspeedConfig());
+  if (!draft.config.deepspeed_config) draft.config.deepspeed_config.emplace();
   for (const auto& [key, path] : kAccelerates) {
     Node* const value = find(document, path);
     if (value == nullptr || value->text != "auto") continue;
-    const Place place = find_option(deepspeed_table(), &section, key);
-    const Node other = place.entry->write(place.section);
-    const std::string option = fmt::format("deepspeed_config.{}", key);
-    if (other.text == "auto") continue;
-    const Mark mark = draft.is_set(option) ? draft.mark(option) : value->mark;
-    *value = other;
+    const GivenKey given = Translation(draft).option(fmt::format("deepspeed_config.{}", key));
+    if (given.value.text == "auto") continue;
+    const Mark mark = draft.is_set(given.key) ? given.mark : value->mark;
+    *value = given.value;
     value->mark = mark;
-    draft.origins.erase(option);
+    draft.origins.erase(given.key);
   }
   return document;
 }
