@@ -1,4 +1,4 @@
-#include "models/nn/amx_kernels.h"
+#include "models/nn/bf16_kernels.h"
 
 #include <array>
 
@@ -18,17 +18,17 @@ namespace {
 
 // The intrinsics take a register's number only where it is written: sums are in 0 to 3, tiles of a in 4 and 5, of b in
 // 6 and 7. They don't say that they read memory, hence the barriers in multiply().
-constexpr int64_t kLanes = 16, kTileStride = 64, kSumsStride = kAmxWidth * sizeof(float);
+constexpr int64_t kLanes = 16, kTileStride = 64, kSumsStride = kBf16Width * sizeof(float);
 
 template <int rows>
 TRAINER_AMX_INLINE void load_a(const char* a, int64_t row_bytes, int part) {
-  _tile_loadd(4, a + part * kAmxTileBytes, kTileStride);
-  if constexpr (rows == 2) _tile_loadd(5, a + row_bytes + part * kAmxTileBytes, kTileStride);
+  _tile_loadd(4, a + part * kBf16TileBytes, kTileStride);
+  if constexpr (rows == 2) _tile_loadd(5, a + row_bytes + part * kBf16TileBytes, kTileStride);
 }
 template <int columns>
 TRAINER_AMX_INLINE void load_b(const char* b, int64_t column_bytes, int part) {
-  _tile_loadd(6, b + part * kAmxTileBytes, kTileStride);
-  if constexpr (columns == 2) _tile_loadd(7, b + column_bytes + part * kAmxTileBytes, kTileStride);
+  _tile_loadd(6, b + part * kBf16TileBytes, kTileStride);
+  if constexpr (columns == 2) _tile_loadd(7, b + column_bytes + part * kBf16TileBytes, kTileStride);
 }
 template <int rows, int columns>
 TRAINER_AMX_INLINE void add_products() {
@@ -63,28 +63,28 @@ TRAINER_AMX_INLINE void add_part_products(const char* a, const char* b, int64_t 
 }
 
 template <int parts, int rows, int columns>
-TRAINER_AMX void multiply(const AmxTiles& tiles, float* sums) {
-  const int64_t bytes = tiles.steps * parts * kAmxTileBytes;  // of a row or a column of tiles
+TRAINER_AMX void multiply(const Bf16Tiles& tiles, float* sums) {
+  const int64_t bytes = tiles.steps * parts * kBf16TileBytes;  // of a row or a column of tiles
   const char *a = tiles.a, *b = tiles.b;
   asm volatile("" ::: "memory");
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
-  for (int64_t step = 0; step < tiles.steps; ++step, a += parts * kAmxTileBytes, b += parts * kAmxTileBytes) {
+  for (int64_t step = 0; step < tiles.steps; ++step, a += parts * kBf16TileBytes, b += parts * kBf16TileBytes) {
     add_part_products<parts, rows, columns>(a, b, bytes);
     tiles.ahead->step();
   }
   _tile_stored(0, sums, kSumsStride);
   if constexpr (columns == 2) _tile_stored(1, sums + kLanes, kSumsStride);
-  if constexpr (rows == 2) _tile_stored(2, sums + kLanes * kAmxWidth, kSumsStride);
-  if constexpr (rows == 2 && columns == 2) _tile_stored(3, sums + kLanes * kAmxWidth + kLanes, kSumsStride);
+  if constexpr (rows == 2) _tile_stored(2, sums + kLanes * kBf16Width, kSumsStride);
+  if constexpr (rows == 2 && columns == 2) _tile_stored(3, sums + kLanes * kBf16Width + kLanes, kSumsStride);
   asm volatile("" ::: "memory");
 }
 
 template <int parts>
-constexpr AmxMultiply* kMultiply[2][2] = {{multiply<parts, 1, 1>, multiply<parts, 1, 2>},
-                                          {multiply<parts, 2, 1>, multiply<parts, 2, 2>}};
+constexpr Bf16Multiply* kMultiply[2][2] = {{multiply<parts, 1, 1>, multiply<parts, 1, 2>},
+                                           {multiply<parts, 2, 1>, multiply<parts, 2, 2>}};
 
 /// What LDTILECFG reads: all eight tiles have 16 rows of 64 bytes.
 struct alignas(64) TileConfiguration {
@@ -105,7 +105,7 @@ TRAINER_AMX void release_tiles() {
 
 }  // namespace
 
-void amx_multiply(const AmxTiles& tiles, float* sums) {
+void amx_multiply(const Bf16Tiles& tiles, float* sums) {
   const auto& by_size = tiles.parts == 1 ? kMultiply<1> : tiles.parts == 2 ? kMultiply<2> : kMultiply<3>;
   by_size[tiles.rows - 1][tiles.columns - 1](tiles, sums);
 }
@@ -126,12 +126,12 @@ AmxTilesInUse::~AmxTilesInUse() {
 }
 
 bool has_amx() {
-  static const bool has =
-      has_amx_pack() && __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") && at::cpu::init_amx();
+  static const bool has = has_bf16_pack() && __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") &&
+                          at::cpu::init_amx();
   return has;
 }
 #else
-void amx_multiply(const AmxTiles&, float*) {}
+void amx_multiply(const Bf16Tiles&, float*) {}
 DenormalsAreZero::DenormalsAreZero() = default;
 DenormalsAreZero::~DenormalsAreZero() = default;
 AmxTilesInUse::AmxTilesInUse() = default;

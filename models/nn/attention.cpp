@@ -9,7 +9,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "models/nn/amx_gemm.h"
+#include "models/nn/bf16_gemm.h"
 #include "models/nn/device/attention.h"
 #include "models/nn/fast_math.h"
 #include "models/nn/gemm.h"
@@ -92,8 +92,8 @@ struct State {
   at::ScalarType dtype;
   std::vector<int64_t> kept_at{};  // per sample: offset of its saved probabilities; -1: not saved. Empty: none are
   int64_t kept = 0;                // saved elements of all samples
-  // Of products by AMX: numbers in bf16 are one part each.
-  int parts = dtype == at::kBFloat16 ? 1 : amx_parts();
+  // Of products of bf16 numbers: those in bf16 are one part each.
+  int parts = dtype == at::kBFloat16 ? 1 : bf16_parts();
 
   int64_t kv_heads() const { return options.kv_heads > 0 ? options.kv_heads : options.heads; }
   int64_t group() const { return options.heads / kv_heads(); }

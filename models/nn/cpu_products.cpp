@@ -9,8 +9,8 @@
 #include <ATen/ops/mm_cpu_dispatch.h>
 #include <torch/library.h>
 
-#include "models/nn/amx_kernels.h"
-#include "models/nn/amx_products.h"
+#include "models/nn/bf16_gemm.h"
+#include "models/nn/bf16_products.h"
 #include "models/nn/fp32_products.h"
 #include "models/nn/half_products.h"
 
@@ -33,7 +33,7 @@ bool leaves_all_to_mkl() {
 Product* product_for(const at::Tensor& a, const at::Tensor& b) {
   if (leaves_all_to_mkl()) return nullptr;
   if (a.dim() != 2 || b.dim() != 2 || a.size(1) != b.size(0) || a.scalar_type() != b.scalar_type()) return nullptr;
-  if (has_amx_product(a, b)) return amx_product;
+  if (has_bf16_product(a, b)) return bf16_product;
   return has_half_product(a, b) ? half_product : has_fp32_product(a, b) ? fp32_product : nullptr;
 }
 
@@ -94,7 +94,7 @@ torch::Library* replaced_operators() {
 }  // namespace
 
 bool products_ignore_threads(at::ScalarType type) {
-  return !leaves_all_to_mkl() && uses_fp32_products() && (type == at::kFloat || (type == at::kBFloat16 && has_amx()));
+  return !leaves_all_to_mkl() && uses_fp32_products() && (type == at::kFloat || (type == at::kBFloat16 && bf16_multiply_for(1) != nullptr));
 }
 
 void use_cpu_products() {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "models/nn/amx_kernels.h"
+#include "models/nn/bf16_kernels.h"
 #include "models/nn/cpu_products.h"
 #include "models/nn/product_parts.h"
 #include "models/nn/tiled_gemm.h"

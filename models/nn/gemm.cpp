@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/nn/amx_gemm.h"
+#include "models/nn/bf16_gemm.h"
 #include "models/nn/tiled_gemm.h"
 
 // The BLAS that libtorch exports is column-major.
@@ -23,10 +23,11 @@ bool is_small(Transposed which, int64_t m, int64_t n) {
   return std::min(m, n) <= kSmall && (which != Transposed::kSecond || m >= kLeastRows);
 }
 
-/// Whether AMX takes less time. With three parts, packing few rows or columns takes as long as it saves.
-bool is_for_amx(int64_t m, int64_t n, int64_t k, int parts) {
+/// The instructions for bf16 numbers, where they take less time. With three parts, packing few rows or columns takes as
+/// long as it saves.
+Bf16Multiply* bf16_multiply_for(int64_t m, int64_t n, int64_t k, int parts) {
   constexpr int64_t kLeast = 32;
-  return parts < kMostParts && std::min({m, n, k}) >= kLeast && has_amx();
+  return parts < kMostParts && std::min({m, n, k}) >= kLeast ? nn::bf16_multiply_for(parts) : nullptr;
 }
 
 }  // namespace
@@ -36,8 +37,8 @@ void gemm(Transposed which, int64_t m, int64_t n, int64_t k, float alpha, Matrix
   if (m == 0 || n == 0) return;
   const Strided first = which == Transposed::kFirst ? Strided{a.data, 1, a.stride} : Strided{a.data, a.stride, 1};
   const Strided second = which == Transposed::kSecond ? Strided{b.data, 1, b.stride} : Strided{b.data, b.stride, 1};
-  if (is_for_amx(m, n, k, parts))
-    return amx_gemm(amx_multiply, parts, m, n, k, alpha, first, second, beta, c, c_stride);
+  if (Bf16Multiply* const multiply = bf16_multiply_for(m, n, k, parts))
+    return bf16_gemm(*multiply, parts, m, n, k, alpha, first, second, beta, c, c_stride);
   if (tile_kernels() != nullptr && is_small(which, m, n)) {
     tiled_gemm(*tile_kernels(), m, n, k, alpha, first, second, beta, c, c_stride);
     return;

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "models/nn/amx_kernels.h"
+#include "models/nn/bf16_kernels.h"
 
 namespace trainer::nn {
 
@@ -16,7 +16,7 @@ struct Matrix {
 enum class Transposed { kNone, kFirst, kSecond };
 
 /// c [m, n] = alpha * a b + beta * c over k terms, with `a` or `b` transposed; with beta 0, c is never read. Where
-/// there is AMX, `parts` bf16 numbers may take the place of an fp32 number (Note [Products by AMX]).
+/// there are instructions for bf16, `parts` of its numbers may take the place of an fp32 number (Note [bf16 products]).
 void gemm(Transposed which, int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b, float beta, float* c,
           int64_t c_stride, int parts = kMostParts);
 

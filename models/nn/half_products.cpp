@@ -5,7 +5,7 @@
 
 #include <ATen/ops/empty.h>
 
-#include "models/nn/amx_kernels.h"
+#include "models/nn/bf16_kernels.h"
 #include "models/nn/gemm.h"
 #include "models/nn/kernel.h"
 #include "models/nn/parallel.h"

@@ -1,5 +1,5 @@
-// GFLOP/s of matrix products on this CPU: libtorch's, by tiles, of bf16 widened to fp32, and by AMX with the parts
-// of each precision, in turns.
+// GFLOP/s of matrix products on this CPU: libtorch's, by tiles, of bf16 widened to fp32, and of bf16 numbers with the
+// parts of each precision, in turns.
 //
 //   products [THREADS] [M N K]...
 //
@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/Context.h>
@@ -18,8 +19,8 @@
 #include <ATen/ops/randn.h>
 #include <fmt/core.h>
 
-#include "models/nn/amx_kernels.h"
-#include "models/nn/amx_products.h"
+#include "models/nn/bf16_gemm.h"
+#include "models/nn/bf16_products.h"
 #include "models/nn/fp32_products.h"
 #include "models/nn/half_products.h"
 #include "models/nn/tiled_gemm.h"
@@ -41,14 +42,14 @@ std::vector<Program> programs(at::ScalarType type) {
     all.push_back({"tiles", [](const auto& a, const auto& b, auto& out) { fp32_product(a, b, {}, 0, 1, out); }});
   if (type != at::kFloat)
     all.push_back({"widened", [](const auto& a, const auto& b, auto& out) { half_product(a, b, {}, 0, 1, out); }});
-  if (!has_amx()) return all;
-  for (const char* const precision : {"highest", "high", "medium"}) {
-    all.push_back({precision, [precision](const auto& a, const auto& b, auto& out) {
+  for (const auto& [name, parts] : {std::pair{"highest", 3}, {"high", 2}, {"medium", 1}}) {
+    if (type != at::kFloat && parts != 1) continue;
+    if (bf16_multiply_for(parts) == nullptr) continue;
+    all.push_back({name, [precision = name](const auto& a, const auto& b, auto& out) {
                      at::globalContext().setFloat32MatmulPrecision(precision);
-                     amx_product(a, b, {}, 0, 1, out);
+                     bf16_product(a, b, {}, 0, 1, out);
                      at::globalContext().setFloat32MatmulPrecision("highest");
                    }});
-    if (type != at::kFloat) break;
   }
   return all;
 }

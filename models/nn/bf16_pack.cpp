@@ -1,4 +1,4 @@
-#include "models/nn/amx_kernels.h"
+#include "models/nn/bf16_kernels.h"
 
 #include <array>
 
@@ -56,7 +56,7 @@ TRAINER_AVX512_INLINE void pack_pair(__m512 x, __m512 y, char* to) {
   split<parts>(y, high);
 #pragma GCC unroll 3
   for (int part = 0; part < parts; ++part)
-    _mm512_store_si512(to + part * kAmxTileBytes,
+    _mm512_store_si512(to + part * kBf16TileBytes,
                        _mm512_ternarylogic_epi32(upper, high[part], _mm512_srli_epi32(low[part], 16), kUpperOfSecond));
 }
 
@@ -75,7 +75,7 @@ TRAINER_AVX512_INLINE void pack_line(__m512 x, __m512 y, char* to) {
   split<parts>(y, second);
 #pragma GCC unroll 3
   for (int part = 0; part < parts; ++part)
-    _mm512_store_si512(to + part * kAmxTileBytes, _mm512_permutex2var_epi16(first[part], upper_halves, second[part]));
+    _mm512_store_si512(to + part * kBf16TileBytes, _mm512_permutex2var_epi16(first[part], upper_halves, second[part]));
 }
 
 /// square[r, c] = from[r * stride + c], for the rows and columns that there are, else 0.
@@ -107,12 +107,12 @@ TRAINER_AVX512 void pack_pairs(const float* x, int64_t stride, char* to) {
 }
 
 template <int parts>
-TRAINER_AVX512 void pack(const AmxBlock<float>& block, Side side, char* to) {
+TRAINER_AVX512 void pack(const Bf16Block<float>& block, Side side, char* to) {
   const bool terms_are_columns = block.term_stride == 1 && (block.line_stride != 1 || side == Side::kA);
   const bool transposes = terms_are_columns != (side == Side::kA);
   const int64_t stride = terms_are_columns ? block.line_stride : block.term_stride;
   const float* const second_half = block.data + kLanes * block.term_stride;
-  if (!transposes && block.lines == kAmxLines && block.terms == kAmxTerms)
+  if (!transposes && block.lines == kBf16Lines && block.terms == kBf16Terms)
     return side == Side::kA ? pack_lines<parts>(block.data, second_half, stride, to)
                             : pack_pairs<parts>(block.data, stride, to);
   const int64_t first_terms = block.terms < kLanes ? block.terms : kLanes, second_terms = block.terms - first_terms;
@@ -138,22 +138,22 @@ TRAINER_AVX512_INLINE __m512i interleaved(__m256i even, __m256i odd) {
 }
 
 /// Term t of all lines.
-TRAINER_AVX512_INLINE __m256i term_of(const AmxBlock<c10::BFloat16>& block, int64_t t) {
+TRAINER_AVX512_INLINE __m256i term_of(const Bf16Block<c10::BFloat16>& block, int64_t t) {
   return t < block.terms ? _mm256_maskz_loadu_epi16(first_lanes(block.lines), block.data + t * block.term_stride)
                          : _mm256_setzero_si256();
 }
 
-TRAINER_AVX512 void pack_bf16(const AmxBlock<c10::BFloat16>& block, Side side, char* to) {
+TRAINER_AVX512 void pack_bf16(const Bf16Block<c10::BFloat16>& block, Side side, char* to) {
   const bool terms_are_columns = block.term_stride == 1 && (block.line_stride != 1 || side == Side::kA);
   const bool transposes = terms_are_columns != (side == Side::kA);
   float* const tile = reinterpret_cast<float*>(to);
   const int64_t stride = block.line_stride * static_cast<int64_t>(sizeof(c10::BFloat16));
-  if (terms_are_columns && transposes && block.lines == kAmxLines && block.terms == kAmxTerms)
+  if (terms_are_columns && transposes && block.lines == kBf16Lines && block.terms == kBf16Terms)
     return transpose(block.data, stride, tile);
   Square part;
   float* const pairs = transposes ? part.rows[0] : tile;
   if (terms_are_columns) {
-    const auto terms = static_cast<__mmask32>(block.terms == kAmxTerms ? ~0U : (1U << block.terms) - 1);
+    const auto terms = static_cast<__mmask32>(block.terms == kBf16Terms ? ~0U : (1U << block.terms) - 1);
     for (int64_t line = 0; line < kLanes; ++line)
       _mm512_store_si512(pairs + line * kLanes,
                          line < block.lines ? _mm512_maskz_loadu_epi16(terms, block.data + line * block.line_stride)
@@ -167,7 +167,7 @@ TRAINER_AVX512 void pack_bf16(const AmxBlock<c10::BFloat16>& block, Side side, c
 
 }  // namespace
 
-void amx_pack(const AmxBlock<float>& block, Side side, int parts, char* to) {
+void bf16_pack(const Bf16Block<float>& block, Side side, int parts, char* to) {
   switch (parts) {
     case 1:
       return pack<1>(block, side, to);
@@ -178,17 +178,17 @@ void amx_pack(const AmxBlock<float>& block, Side side, int parts, char* to) {
   }
 }
 
-void amx_pack(const AmxBlock<c10::BFloat16>& block, Side side, int, char* to) {
+void bf16_pack(const Bf16Block<c10::BFloat16>& block, Side side, int, char* to) {
   pack_bf16(block, side, to);
 }
 
-bool has_amx_pack() {
+bool has_bf16_pack() {
   return has_avx512();
 }
 #else
-void amx_pack(const AmxBlock<float>&, Side, int, char*) {}
-void amx_pack(const AmxBlock<c10::BFloat16>&, Side, int, char*) {}
-bool has_amx_pack() {
+void bf16_pack(const Bf16Block<float>&, Side, int, char*) {}
+void bf16_pack(const Bf16Block<c10::BFloat16>&, Side, int, char*) {}
+bool has_bf16_pack() {
   return false;
 }
 #endif

@@ -1,4 +1,4 @@
-// The parts of amx_gemm() that are written in instructions.
+// The parts of bf16_gemm() that are written in instructions of AVX-512 and AMX.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace trainer::nn {
 
-// A tile has kAmxLines lines of an operand, rows of `a` or columns of `b`, over kAmxTerms terms.
-inline constexpr int64_t kAmxLines = 16, kAmxTerms = 32, kAmxTileBytes = 1024;
+// A tile has kBf16Lines lines of an operand, rows of `a` or columns of `b`, over kBf16Terms terms.
+inline constexpr int64_t kBf16Lines = 16, kBf16Terms = 32, kBf16TileBytes = 1024;
 inline constexpr int kMostParts = 3;
 
-/// Up to kAmxLines lines and kAmxTerms terms of an operand: element (line, term) is
+/// Up to kBf16Lines lines and kBf16Terms terms of an operand: element (line, term) is
 /// data[line * line_stride + term * term_stride], and one of the strides is 1.
 template <class T>
-struct AmxBlock {
+struct Bf16Block {
   const T* data;
   int64_t line_stride, term_stride;
   int64_t lines, terms;
@@ -25,16 +25,16 @@ enum class Side { kA, kB };
 
 /// Writes the tiles of a block, one for each of `parts` bf16 numbers whose sum each element is, the largest first.
 /// What is missing to a whole tile is zero. `to` is aligned to 64 bytes.
-void amx_pack(const AmxBlock<float>& block, Side side, int parts, char* to);
-void amx_pack(const AmxBlock<c10::BFloat16>& block, Side side, int parts, char* to);
+void bf16_pack(const Bf16Block<float>& block, Side side, int parts, char* to);
+void bf16_pack(const Bf16Block<c10::BFloat16>& block, Side side, int parts, char* to);
 
 /// Memory that products bring into the second cache for a later one, some lines at each step: weights come from memory,
 /// and packing would wait for them.
-class AmxAhead {
+class Bf16Ahead {
  public:
-  AmxAhead() = default;  // nothing
+  Bf16Ahead() = default;  // nothing
   /// `runs` runs of `bytes` bytes, which begin `stride` bytes apart, in `steps` steps.
-  AmxAhead(const void* data, int64_t runs, int64_t stride, int64_t bytes, int64_t steps)
+  Bf16Ahead(const void* data, int64_t runs, int64_t stride, int64_t bytes, int64_t steps)
       : run_(static_cast<const char*>(data)),
         stride_(stride),
         lines_((bytes + kLineBytes - 1) / kLineBytes),
@@ -57,27 +57,28 @@ class AmxAhead {
 };
 
 /// Rows and columns of tiles, each of `steps * parts` tiles: those of a step after each other, and the steps.
-struct AmxTiles {
+struct Bf16Tiles {
   const char *a, *b;
   int64_t rows, columns;  // 1 or 2, in tiles
   int64_t steps;
   int parts;
-  AmxAhead* ahead;
+  Bf16Ahead* ahead;
 };
-inline constexpr int64_t kAmxWidth = 2 * kAmxLines;  // of two tiles
+inline constexpr int64_t kBf16Width = 2 * kBf16Lines;  // of two tiles
 
-/// sums [kAmxWidth, kAmxWidth] = a b, for the rows and columns that there are; aligned to 64 bytes.
-using AmxMultiply = void(const AmxTiles& tiles, float* sums);
-AmxMultiply amx_multiply;
+/// sums [kBf16Width, kBf16Width] = a b, for the rows and columns that there are; aligned to 64 bytes.
+using Bf16Multiply = void(const Bf16Tiles& tiles, float* sums);
+Bf16Multiply amx_multiply;
+Bf16Multiply dot_multiply;  // in AVX-512; of one part
 
 /// c = alpha * sums + beta * c, rows x columns; bf16 is rounded once. With beta 0, c is never read.
-void amx_store(const float* sums, int64_t sums_stride, int64_t rows, int64_t columns, float alpha, float beta, float* c,
-               int64_t c_stride);
-void amx_store(const float* sums, int64_t sums_stride, int64_t rows, int64_t columns, float alpha, float beta,
-               c10::BFloat16* c, int64_t c_stride);
+void bf16_store(const float* sums, int64_t sums_stride, int64_t rows, int64_t columns, float alpha, float beta,
+                float* c, int64_t c_stride);
+void bf16_store(const float* sums, int64_t sums_stride, int64_t rows, int64_t columns, float alpha, float beta,
+                c10::BFloat16* c, int64_t c_stride);
 
-/// As long as it exists, denormal numbers count as zero in the calling thread, as AMX has it. Each would take
-/// amx_pack() 150 cycles.
+/// As long as it exists, denormal numbers count as zero in the calling thread, as in these products. Each would take
+/// bf16_pack() 150 cycles.
 class DenormalsAreZero {
  public:
   DenormalsAreZero();
@@ -100,7 +101,9 @@ class AmxTilesInUse {
 
 /// Whether this CPU has AMX for bf16, and the operating system lets this process use it.
 bool has_amx();
-/// Whether amx_pack() and amx_store() can be called.
-bool has_amx_pack();
+/// Whether dot_multiply() can be called.
+bool has_bf16_dots();
+/// Whether bf16_pack() and bf16_store() can be called.
+bool has_bf16_pack();
 
 }  // namespace trainer::nn

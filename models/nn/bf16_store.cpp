@@ -1,4 +1,4 @@
-#include "models/nn/amx_kernels.h"
+#include "models/nn/bf16_kernels.h"
 
 #include "models/nn/avx512.h"
 
@@ -41,19 +41,19 @@ TRAINER_AVX512 void store_rows(const float* sums, int64_t sums_stride, int64_t r
 
 }  // namespace
 
-void amx_store(const float* sums, int64_t sums_stride, int64_t rows, int64_t columns, float alpha, float beta, float* c,
-               int64_t c_stride) {
+void bf16_store(const float* sums, int64_t sums_stride, int64_t rows, int64_t columns, float alpha, float beta,
+                float* c, int64_t c_stride) {
   store_rows(sums, sums_stride, rows, columns, alpha, beta, c, c_stride);
 }
 
-void amx_store(const float* sums, int64_t sums_stride, int64_t rows, int64_t columns, float alpha, float beta,
-               c10::BFloat16* c, int64_t c_stride) {
+void bf16_store(const float* sums, int64_t sums_stride, int64_t rows, int64_t columns, float alpha, float beta,
+                c10::BFloat16* c, int64_t c_stride) {
   store_rows(sums, sums_stride, rows, columns, alpha, beta, c, c_stride);
 }
 
 #else
-void amx_store(const float*, int64_t, int64_t, int64_t, float, float, float*, int64_t) {}
-void amx_store(const float*, int64_t, int64_t, int64_t, float, float, c10::BFloat16*, int64_t) {}
+void bf16_store(const float*, int64_t, int64_t, int64_t, float, float, float*, int64_t) {}
+void bf16_store(const float*, int64_t, int64_t, int64_t, float, float, c10::BFloat16*, int64_t) {}
 #endif
 
 }  // namespace trainer::nn

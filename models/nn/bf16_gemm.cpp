@@ -1,4 +1,4 @@
-#include "models/nn/amx_gemm.h"
+#include "models/nn/bf16_gemm.h"
 
 #include <algorithm>
 #include <atomic>
@@ -33,7 +33,7 @@ int64_t tiles_for(int64_t size, int64_t of_part) {
 /// A thread's memory for tiles and sums, kept for the next product.
 class Scratch {
  public:
-  char* tiles(Side side, int64_t count) { return tiles_[side == Side::kA ? 0 : 1].of(count * kAmxTileBytes); }
+  char* tiles(Side side, int64_t count) { return tiles_[side == Side::kA ? 0 : 1].of(count * kBf16TileBytes); }
   float* sums(int64_t count) { return reinterpret_cast<float*>(sums_.of(count * static_cast<int64_t>(sizeof(float)))); }
 
  private:
@@ -74,18 +74,18 @@ struct Packed {
   int parts;
   char* tiles;
 
-  int64_t steps() const { return tiles_for(terms, kAmxTerms); }
-  char* at(int64_t line) const { return tiles + line / kAmxLines * steps() * parts * kAmxTileBytes; }
+  int64_t steps() const { return tiles_for(terms, kBf16Terms); }
+  char* at(int64_t line) const { return tiles + line / kBf16Lines * steps() * parts * kBf16TileBytes; }
 
   /// Writes the tiles of lines from number `line` on.
   void pack(int64_t line) const {
-    for (int64_t term = 0; term < terms; term += kAmxTerms)
-      amx_pack(AmxBlock<T>{.data = from.at(line, term).data,
-                           .line_stride = from.rows,
-                           .term_stride = from.columns,
-                           .lines = std::min(kAmxLines, lines - line),
-                           .terms = std::min(kAmxTerms, terms - term)},
-               side, parts, at(line) + term / kAmxTerms * parts * kAmxTileBytes);
+    for (int64_t term = 0; term < terms; term += kBf16Terms)
+      bf16_pack(Bf16Block<T>{.data = from.at(line, term).data,
+                             .line_stride = from.rows,
+                             .term_stride = from.columns,
+                             .lines = std::min(kBf16Lines, lines - line),
+                             .terms = std::min(kBf16Terms, terms - term)},
+                side, parts, at(line) + term / kBf16Terms * parts * kBf16TileBytes);
   }
 };
 
@@ -111,63 +111,63 @@ class Units {
 /// A product of a block of terms, of at most kRows rows.
 template <class T, class C>
 struct Block {
-  AmxMultiply& multiply;
+  Bf16Multiply& multiply;
   Packed<T> rows;
   Strided<T> b;
   int64_t n;
   float alpha, beta;
   C* c;
   int64_t c_stride;
-  Units row_groups{tiles_for(rows.lines, kAmxLines)}, column_groups{tiles_for(n, kAmxWidth)};
+  Units row_groups{tiles_for(rows.lines, kBf16Lines)}, column_groups{tiles_for(n, kBf16Width)};
 
-  int64_t tiles_of_columns() const { return kAmxWidth / kAmxLines * rows.steps() * rows.parts; }
+  int64_t tiles_of_columns() const { return kBf16Width / kBf16Lines * rows.steps() * rows.parts; }
 
   /// Of the columns of `b` from number `column` on.
-  AmxAhead ahead_of(int64_t column) const {
+  Bf16Ahead ahead_of(int64_t column) const {
     if (column >= n) return {};
-    const int64_t width = std::min(kAmxWidth, n - column);
+    const int64_t width = std::min(kBf16Width, n - column);
     const bool along_terms = b.rows == 1;
     constexpr auto kSize = static_cast<int64_t>(sizeof(T));
     return {b.at(0, column).data, along_terms ? width : rows.terms, (along_terms ? b.columns : b.rows) * kSize,
-            (along_terms ? rows.terms : width) * kSize, tiles_for(rows.lines, kAmxWidth) * rows.steps()};
+            (along_terms ? rows.terms : width) * kSize, tiles_for(rows.lines, kBf16Width) * rows.steps()};
   }
 
-  /// c = alpha * a b + beta * c for kAmxWidth columns. Those from `next` on are the thread's next ones.
+  /// c = alpha * a b + beta * c for kBf16Width columns. Those from `next` on are the thread's next ones.
   void multiply_columns(int64_t column, int64_t next) const {
-    const int64_t width = std::min(kAmxWidth, n - column), groups = tiles_for(width, kAmxLines);
+    const int64_t width = std::min(kBf16Width, n - column), groups = tiles_for(width, kBf16Lines);
     const Packed<T> columns{.from = {b.at(0, column).data, b.columns, b.rows},
                             .side = Side::kB,
                             .lines = width,
                             .terms = rows.terms,
                             .parts = rows.parts,
                             .tiles = scratch().tiles(Side::kB, tiles_of_columns())};
-    for (int64_t group = 0; group < groups; ++group) columns.pack(group * kAmxLines);
-    alignas(64) float sums[kAmxWidth * kAmxWidth];
-    AmxAhead ahead = ahead_of(next);
-    for (int64_t row = 0; row < rows.lines; row += kAmxWidth) {
-      const int64_t height = std::min(kAmxWidth, rows.lines - row);
+    for (int64_t group = 0; group < groups; ++group) columns.pack(group * kBf16Lines);
+    alignas(64) float sums[kBf16Width * kBf16Width];
+    Bf16Ahead ahead = ahead_of(next);
+    for (int64_t row = 0; row < rows.lines; row += kBf16Width) {
+      const int64_t height = std::min(kBf16Width, rows.lines - row);
       multiply({.a = rows.at(row),
                 .b = columns.tiles,
-                .rows = tiles_for(height, kAmxLines),
+                .rows = tiles_for(height, kBf16Lines),
                 .columns = groups,
                 .steps = rows.steps(),
                 .parts = rows.parts,
                 .ahead = &ahead},
                sums);
-      amx_store(sums, kAmxWidth, height, width, alpha, beta, c + row * c_stride + column, c_stride);
+      bf16_store(sums, kBf16Width, height, width, alpha, beta, c + row * c_stride + column, c_stride);
     }
   }
 
   /// What each thread does.
   void work() {
     for (int64_t group = row_groups.take(); group < row_groups.count(); group = row_groups.take()) {
-      rows.pack(group * kAmxLines);
+      rows.pack(group * kBf16Lines);
       row_groups.finish_one();
     }
     row_groups.wait_for_all();
     for (int64_t group = column_groups.take(); group < column_groups.count();) {
       const int64_t next = column_groups.take();
-      multiply_columns(group * kAmxWidth, next * kAmxWidth);
+      multiply_columns(group * kBf16Width, next * kBf16Width);
       column_groups.finish_one();
       group = next;
     }
@@ -178,14 +178,14 @@ struct Block {
 template <class T, class C>
 class Blocks {
  public:
-  Blocks(AmxMultiply& multiply, int parts, int64_t n, float alpha, int64_t c_stride)
+  Blocks(Bf16Multiply& multiply, int parts, int64_t n, float alpha, int64_t c_stride)
       : multiply_(multiply), parts_(parts), n_(n), alpha_(alpha), c_stride_(c_stride) {}
 
   /// c = alpha * a b + beta * c, of m rows and k terms.
   void add(int64_t m, int64_t k, Strided<T> a, Strided<T> b, float beta, C* c) {
     const Packed<T> rows{.from = a, .side = Side::kA, .lines = m, .terms = k, .parts = parts_, .tiles = nullptr};
     blocks_.emplace_back(multiply_, rows, b, n_, alpha_, beta, c, c_stride_);
-    row_tiles_ = std::max(row_tiles_, tiles_for(m, kAmxLines) * rows.steps() * parts_);
+    row_tiles_ = std::max(row_tiles_, tiles_for(m, kBf16Lines) * rows.steps() * parts_);
     column_tiles_ = std::max(column_tiles_, blocks_.back().tiles_of_columns());
     operations_ += m * n_ * k;
   }
@@ -205,7 +205,7 @@ class Blocks {
   }
 
  private:
-  AmxMultiply& multiply_;
+  Bf16Multiply& multiply_;
   int parts_;
   int64_t n_;
   float alpha_;
@@ -222,7 +222,7 @@ void for_each_block(int64_t size, int64_t of_block, const F& f) {
 
 }  // namespace
 
-int amx_parts() {
+int bf16_parts() {
   switch (at::globalContext().float32MatmulPrecision()) {
     case at::Float32MatmulPrecision::MEDIUM:
       return 1;
@@ -233,8 +233,18 @@ int amx_parts() {
   }
 }
 
-void amx_gemm(AmxMultiply& multiply, int parts, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
-              Strided<float> b, float beta, float* c, int64_t c_stride) {
+Bf16Multiply* bf16_multiply_for(int parts) {
+#if defined(__x86_64__)
+  // Intel's processors compute as many products a cycle in fp32.
+  static const bool amx = has_amx(), dots = has_bf16_dots() && __builtin_cpu_is("amd");
+#else
+  static constexpr bool amx = false, dots = false;
+#endif
+  return amx ? amx_multiply : dots && parts == 1 ? dot_multiply : nullptr;
+}
+
+void bf16_gemm(Bf16Multiply& multiply, int parts, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
+               Strided<float> b, float beta, float* c, int64_t c_stride) {
   Blocks<float, float> blocks(multiply, parts, n, alpha, c_stride);
   for_each_block(m, kRows, [&](int64_t row, int64_t rows) {
     for_each_block(std::max<int64_t>(k, 1), terms_of_block(parts), [&](int64_t term, int64_t terms) {
@@ -244,8 +254,8 @@ void amx_gemm(AmxMultiply& multiply, int parts, int64_t m, int64_t n, int64_t k,
   blocks.run();
 }
 
-void amx_gemm(AmxMultiply& multiply, int64_t m, int64_t n, int64_t k, float alpha, Strided<BFloat16> a,
-              Strided<BFloat16> b, float beta, BFloat16* c, int64_t c_stride) {
+void bf16_gemm(Bf16Multiply& multiply, int64_t m, int64_t n, int64_t k, float alpha, Strided<BFloat16> a,
+               Strided<BFloat16> b, float beta, BFloat16* c, int64_t c_stride) {
   const int64_t of_block = terms_of_block(1);
   if (k <= of_block) {
     Blocks<BFloat16, BFloat16> blocks(multiply, 1, n, alpha, c_stride);
@@ -261,7 +271,7 @@ void amx_gemm(AmxMultiply& multiply, int64_t m, int64_t n, int64_t k, float alph
         blocks.add(rows, terms, a.at(row, term), b.at(term, column), term == 0 ? 0.0F : 1.0F, sums);
       });
       blocks.run();
-      amx_store(sums, columns, rows, columns, alpha, beta, c + row * c_stride + column, c_stride);
+      bf16_store(sums, columns, rows, columns, alpha, beta, c + row * c_stride + column, c_stride);
     });
   });
 }
