@@ -1,18 +1,20 @@
 #include "models/nn/attention.h"
 
-#include <limits>
+#include <algorithm>
+#include <utility>
+#include <vector>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "models/nn/attention_rows.h"
 #include "models/nn/bf16_gemm.h"
 #include "models/nn/device/attention.h"
-#include "models/nn/fast_math.h"
 #include "models/nn/gemm.h"
+#include "models/nn/head_rows.h"
 #include "models/nn/kernel.h"
 #include "models/nn/parallel.h"
 #include "models/nn/reference/reference.h"
@@ -32,60 +34,6 @@ using torch::autograd::variable_list;
 // of a sample and are summed in a fixed order, so results do not depend on threads or on the rest of the batch.
 constexpr int64_t kBlockRows = 64;
 
-/// Keys [first, end) of a sample.
-struct KeyRange {
-  int64_t first, end;
-  int64_t size() const { return end - first; }
-};
-
-/// In place over one row of scores: softmax over `visible`, 0 elsewhere.
-TRAINER_KERNEL void softmax_row(float* row, int64_t n, KeyRange visible) {
-  const int64_t first = visible.first, end = visible.end;
-  for (int64_t j = 0; j < first; ++j) row[j] = 0;
-  for (int64_t j = end; j < n; ++j) row[j] = 0;
-  float largest = -std::numeric_limits<float>::infinity();
-#pragma omp simd reduction(max : largest)
-  for (int64_t j = first; j < end; ++j) largest = row[j] > largest ? row[j] : largest;
-#pragma omp simd
-  for (int64_t j = first; j < end; ++j) row[j] = fast_exp(row[j] - largest);
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t j = first; j < end; ++j) sum += row[j];
-  const float inverse = 1.0F / sum;
-#pragma omp simd
-  for (int64_t j = first; j < end; ++j) row[j] *= inverse;
-}
-
-TRAINER_KERNEL void multiply(const float* a, const float* b, int64_t n, float* out) {
-#pragma omp simd
-  for (int64_t j = 0; j < n; ++j) out[j] = a[j] * b[j];
-}
-
-TRAINER_KERNEL void add(const float* a, int64_t n, float* out) {
-#pragma omp simd
-  for (int64_t j = 0; j < n; ++j) out[j] += a[j];
-}
-
-/// In place: the gradient of scores from the gradient of probabilities, ds = p (dp - sum(p dp)).
-TRAINER_KERNEL void softmax_backward_row(const float* p, float* dp, int64_t n) {
-  float dot = 0;
-#pragma omp simd reduction(+ : dot)
-  for (int64_t j = 0; j < n; ++j) dot += p[j] * dp[j];
-#pragma omp simd
-  for (int64_t j = 0; j < n; ++j) dp[j] = p[j] * (dp[j] - dot);
-}
-
-/// In place: scores become cap * tanh(score / cap); `slope` is the derivative of each.
-TRAINER_KERNEL void cap_scores(float cap, int64_t n, float* scores, float* slope) {
-  const float inverse = 1.0F / cap;
-#pragma omp simd
-  for (int64_t j = 0; j < n; ++j) {
-    const float t = precise_tanh(scores[j] * inverse);
-    scores[j] = cap * t;
-    slope[j] = 1.0F - t * t;
-  }
-}
-
 struct State {
   LayoutPtr queries, keys;
   AttentionOptions options;
@@ -99,14 +47,15 @@ struct State {
   int64_t group() const { return options.heads / kv_heads(); }
 };
 
-/// fp32 tensors: q [Tq, H*d], k and v [Tk, kv_heads*d], bias per head [H, distances] or undefined.
+/// q [Tq, H*d], k and v [Tk, kv_heads*d], bias per head [H, distances] or undefined; contiguous.
 struct Inputs {
   at::Tensor q, k, v, bias;
-  int64_t width = q.size(1), kv_width = k.size(1);
 };
 
+at::Tensor plain(const at::Tensor& x) {
+  return (x.scalar_type() == at::kDouble ? x.to(at::kFloat) : x).contiguous();
+}
 Inputs inputs_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias) {
-  const auto plain = [](const at::Tensor& t) { return t.to(at::kFloat).contiguous(); };
   return {plain(q), plain(k), plain(v), bias.defined() ? bias.t().contiguous() : bias};
 }
 
@@ -114,6 +63,7 @@ Inputs inputs_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, 
 struct Cell {
   int64_t sample, head, kv_head, d;
   Span q, k;
+  Matrix queries, keys, values;
 
   int64_t before() const { return k.length - q.length; }  // position of the first query among the keys
 };
@@ -132,8 +82,9 @@ KeyRange visible(const State& s, const Cell& c, int64_t row) {
   return {std::clamp<int64_t>(first, 0, last), last};
 }
 
-/// A thread's workspace; it grows to the largest block.
+/// A thread's workspace; it grows to the largest head and block.
 struct Scratch {
+  HeadRows::Memory queries, keys, values, grad, out, q_grad, k_grad, v_grad;
   std::vector<float> probabilities, ds, keep, used, row;
   std::vector<float> slope;  // of the soft cap at the block's scores
   std::vector<uint8_t> bits;
@@ -165,21 +116,29 @@ void for_each_cell(const State& s, const Inputs& in, bool together, const F& f) 
   const int64_t each = together ? s.kv_heads() : s.options.heads, inner = s.options.heads / each;
   parallel_for(0, rows_to_compute(in.q, s.queries->samples() * each), 1, [&](int64_t first, int64_t last) {
     Scratch scratch;
+    Cell c{.sample = -1, .head = -1, .kv_head = -1};
     for (int64_t i = first * inner; i < last * inner; ++i) {
-      const int64_t sample = i / s.options.heads, head = i % s.options.heads;
-      f(Cell{sample, head, head / s.group(), in.width / s.options.heads, s.queries->spans[sample],
-             s.keys->spans[sample]},
-        scratch);
+      const Cell before = std::exchange(c, Cell{.sample = i / s.options.heads, .head = i % s.options.heads});
+      c.kv_head = c.head / s.group();
+      c.d = in.q.size(1) / s.options.heads;
+      c.q = s.queries->spans[c.sample];
+      c.k = s.keys->spans[c.sample];
+      c.queries = HeadRows(in.q, c.q, c.head, c.d).read(scratch.queries);
+      if (c.sample == before.sample && c.kv_head == before.kv_head) {
+        c.keys = before.keys;
+        c.values = before.values;
+      } else {
+        c.keys = HeadRows(in.k, c.k, c.kv_head, c.d).read(scratch.keys);
+        c.values = HeadRows(in.v, c.k, c.kv_head, c.d).read(scratch.values);
+      }
+      f(c, scratch);
     }
   });
 }
 
-/// Where the queries of a block, or its keys, begin in a tensor of all rows.
-int64_t query_at(const Inputs& in, const Cell& c, const Block& b) {
-  return (c.q.begin + b.row) * in.width + c.head * c.d;
-}
-int64_t key_at(const Inputs& in, const Cell& c, const Block& b) {
-  return (c.k.begin + b.keys.first) * in.kv_width + c.kv_head * c.d;
+/// Row `row` of a matrix and those after it.
+Matrix from_row(const Matrix& x, int64_t row) {
+  return {x.data + row * x.stride, x.stride};
 }
 
 /// Calls f(row of the block, index of the distance to its first key in a bias of `distances`).
@@ -203,9 +162,8 @@ bool place_probabilities(const State& s, const Cell& c, const Block& b, const at
 /// Computes scratch.p [rows, keys] of the block.
 void find_probabilities(const State& s, const Inputs& in, const Cell& c, const Block& b, Scratch& scratch) {
   const int64_t n = b.keys.size();
-  gemm(Transposed::kSecond, b.rows, n, c.d, static_cast<float>(s.options.scale),
-       {in.q.const_data_ptr<float>() + query_at(in, c, b), in.width},
-       {in.k.const_data_ptr<float>() + key_at(in, c, b), in.kv_width}, 0, scratch.p, n, s.parts);
+  gemm(Transposed::kSecond, b.rows, n, c.d, static_cast<float>(s.options.scale), from_row(c.queries, b.row),
+       from_row(c.keys, b.keys.first), 0, scratch.p, n, s.parts);
   if (s.options.soft_cap > 0) {
     scratch.slope.resize(b.rows * n);
     cap_scores(static_cast<float>(s.options.soft_cap), b.rows * n, scratch.p, scratch.slope.data());
@@ -213,7 +171,7 @@ void find_probabilities(const State& s, const Inputs& in, const Cell& c, const B
   if (in.bias.defined()) {
     const int64_t distances = in.bias.size(1);
     const float* const bias = in.bias.const_data_ptr<float>() + c.head * distances;
-    for_each_bias_row(c, b, distances, [&](int64_t i, int64_t at) { add(bias + at, n, scratch.p + i * n); });
+    for_each_bias_row(c, b, distances, [&](int64_t i, int64_t at) { add_row(bias + at, n, scratch.p + i * n); });
   }
   for (int64_t i = 0; i < b.rows; ++i) {
     const KeyRange seen = visible(s, c, b.row + i);
@@ -240,49 +198,69 @@ const float* drop(const State& s, const Cell& c, const Block& b, Scratch& scratc
               scratch.keep.begin() + i * n + seen.first - b.keys.first);
   }
   scratch.used.resize(b.rows * n);
-  multiply(scratch.p, scratch.keep.data(), b.rows * n, scratch.used.data());
+  multiply_row(scratch.p, scratch.keep.data(), b.rows * n, scratch.used.data());
   return scratch.used.data();
 }
 
-struct Gradients {
-  at::Tensor q, k, v, bias;  // bias per sample and head [samples, H, distances], summed later in a fixed order
-};
-
+/// Writes the block's rows `to` the output of its head.
 void attend(const State& s, const Inputs& in, const Cell& c, const Block& b, const at::Tensor& kept, Scratch& scratch,
-            float* out) {
+            HeadRows::Place to) {
   place_probabilities(s, c, b, kept, scratch);
   find_probabilities(s, in, c, b, scratch);
   const float* const used = drop(s, c, b, scratch);
-  gemm(Transposed::kNone, b.rows, c.d, b.keys.size(), 1, {used, b.keys.size()},
-       {in.v.const_data_ptr<float>() + key_at(in, c, b), in.kv_width}, 0, out + query_at(in, c, b), in.width, s.parts);
+  gemm(Transposed::kNone, b.rows, c.d, b.keys.size(), 1, {used, b.keys.size()}, from_row(c.values, b.keys.first), 0,
+       to.data + b.row * to.stride, to.stride, s.parts);
 }
 
 void add_to_bias(const State& s, const Cell& c, const Block& b, const float* ds, const at::Tensor& to) {
   const int64_t n = b.keys.size(), distances = to.size(2);
   float* const sum = to.data_ptr<float>() + (c.sample * s.options.heads + c.head) * distances;
-  for_each_bias_row(c, b, distances, [&](int64_t i, int64_t at) { add(ds + i * n, n, sum + at); });
+  for_each_bias_row(c, b, distances, [&](int64_t i, int64_t at) { add_row(ds + i * n, n, sum + at); });
 }
 
-/// Adds the block's contribution to every gradient.
-void attend_backward(const State& s, const Inputs& in, const at::Tensor& grad, const Cell& c, const Block& b,
-                     const at::Tensor& kept, Scratch& scratch, Gradients& to) {
-  const int64_t n = b.keys.size(), query = query_at(in, c, b), key = key_at(in, c, b);
+struct Gradients {
+  at::Tensor q, k, v, bias;  // bias per sample and head [samples, H, distances], summed later in a fixed order
+};
+/// Where those of a head are written.
+struct HeadGradients {
+  HeadRows::Place q, k, v;
+};
+
+/// Adds the block's contribution to every gradient; `grad` is the output's.
+void attend_backward(const State& s, const Inputs& in, const Matrix& grad, const Cell& c, const Block& b,
+                     const at::Tensor& kept, Scratch& scratch, const HeadGradients& to, const at::Tensor& bias_grad) {
+  const int64_t n = b.keys.size(), first = b.keys.first;
   const auto scale = static_cast<float>(s.options.scale);
-  const Matrix g{grad.const_data_ptr<float>() + query, in.width};
+  const Matrix g = from_row(grad, b.row);
   if (!place_probabilities(s, c, b, kept, scratch)) find_probabilities(s, in, c, b, scratch);
   const float* const used = drop(s, c, b, scratch);
-  gemm(Transposed::kFirst, n, c.d, b.rows, 1, {used, n}, g, 1, to.v.data_ptr<float>() + key, in.kv_width, s.parts);
+  gemm(Transposed::kFirst, n, c.d, b.rows, 1, {used, n}, g, 1, to.v.data + first * to.v.stride, to.v.stride, s.parts);
   scratch.ds.resize(b.rows * n);
   float* const ds = scratch.ds.data();
-  gemm(Transposed::kSecond, b.rows, n, c.d, 1, g, {in.v.const_data_ptr<float>() + key, in.kv_width}, 0, ds, n, s.parts);
-  if (s.options.dropout.active()) multiply(ds, scratch.keep.data(), b.rows * n, ds);
+  gemm(Transposed::kSecond, b.rows, n, c.d, 1, g, from_row(c.values, first), 0, ds, n, s.parts);
+  if (s.options.dropout.active()) multiply_row(ds, scratch.keep.data(), b.rows * n, ds);
   for (int64_t i = 0; i < b.rows; ++i) softmax_backward_row(scratch.p + i * n, ds + i * n, n);
-  if (to.bias.defined()) add_to_bias(s, c, b, ds, to.bias);
-  if (s.options.soft_cap > 0) multiply(ds, scratch.slope.data(), b.rows * n, ds);
-  gemm(Transposed::kNone, b.rows, c.d, n, scale, {ds, n}, {in.k.const_data_ptr<float>() + key, in.kv_width}, 0,
-       to.q.data_ptr<float>() + query, in.width, s.parts);
-  gemm(Transposed::kFirst, n, c.d, b.rows, scale, {ds, n}, {in.q.const_data_ptr<float>() + query, in.width}, 1,
-       to.k.data_ptr<float>() + key, in.kv_width, s.parts);
+  if (bias_grad.defined()) add_to_bias(s, c, b, ds, bias_grad);
+  if (s.options.soft_cap > 0) multiply_row(ds, scratch.slope.data(), b.rows * n, ds);
+  gemm(Transposed::kNone, b.rows, c.d, n, scale, {ds, n}, from_row(c.keys, first), 0, to.q.data + b.row * to.q.stride,
+       to.q.stride, s.parts);
+  gemm(Transposed::kFirst, n, c.d, b.rows, scale, {ds, n}, from_row(c.queries, b.row), 1,
+       to.k.data + first * to.k.stride, to.k.stride, s.parts);
+}
+
+/// All blocks of a head. The gradients of keys and values are sums over the query heads that share them, in order.
+void head_backward(const State& s, const Inputs& in, const at::Tensor& grad, const Cell& c, const at::Tensor& kept,
+                   Scratch& scratch, const Gradients& to) {
+  const HeadRows q(to.q, c.q, c.head, c.d), k(to.k, c.k, c.kv_head, c.d), v(to.v, c.k, c.kv_head, c.d);
+  const bool is_first = c.head % s.group() == 0, is_last = (c.head + 1) % s.group() == 0;
+  const HeadGradients places{q.place(scratch.q_grad), is_first ? k.zeros(scratch.k_grad) : k.place(scratch.k_grad),
+                             is_first ? v.zeros(scratch.v_grad) : v.place(scratch.v_grad)};
+  const Matrix g = HeadRows(grad, c.q, c.head, c.d).read(scratch.grad);
+  for_each_block(s, c, [&](const Block& b) { attend_backward(s, in, g, c, b, kept, scratch, places, to.bias); });
+  q.finish(scratch.q_grad);
+  if (!is_last) return;
+  k.finish(scratch.k_grad);
+  v.finish(scratch.v_grad);
 }
 
 struct PackedAttention : torch::autograd::Function<PackedAttention> {
@@ -290,10 +268,12 @@ struct PackedAttention : torch::autograd::Function<PackedAttention> {
                             const std::optional<at::Tensor>& bias, State state) {
     RECORD_USER_SCOPE("PackedAttention");  // for profilers: its products are no operators of libtorch
     const Inputs in = inputs_of(q, k, v, bias.value_or(at::Tensor()));
-    at::Tensor out = at::empty_like(in.q), kept = at::empty({state.kept}, in.q.options());
+    const at::Tensor out = at::empty_like(in.q), kept = at::empty({state.kept}, in.q.options().dtype(at::kFloat));
     for_each_cell(state, in, false, [&](const Cell& cell, Scratch& scratch) {
-      for_each_block(state, cell,
-                     [&](const Block& block) { attend(state, in, cell, block, kept, scratch, out.data_ptr<float>()); });
+      const HeadRows rows(out, cell.q, cell.head, cell.d);
+      const HeadRows::Place to = rows.place(scratch.out);
+      for_each_block(state, cell, [&](const Block& block) { attend(state, in, cell, block, kept, scratch, to); });
+      rows.finish(scratch.out);
     });
     ctx->save_for_backward({q, k, v, bias.value_or(at::Tensor()), kept});
     keep(ctx, std::move(state));
@@ -305,13 +285,12 @@ struct PackedAttention : torch::autograd::Function<PackedAttention> {
     const auto saved = ctx->get_saved_variables();
     const State& state = kept<State>(ctx);
     const Inputs in = inputs_of(saved[0], saved[1], saved[2], saved[3]);
-    const auto grad = grads[0].to(at::kFloat).contiguous();
-    Gradients to{at::empty_like(in.q), at::zeros_like(in.k), at::zeros_like(in.v), {}};
+    const at::Tensor grad = plain(grads[0]);
+    Gradients to{at::empty_like(in.q), at::empty_like(in.k), at::empty_like(in.v), {}};
     if (in.bias.defined() && ctx->needs_input_grad(3))
-      to.bias = at::zeros({state.queries->samples(), state.options.heads, in.bias.size(1)}, in.q.options());
+      to.bias = at::zeros({state.queries->samples(), state.options.heads, in.bias.size(1)}, in.bias.options());
     for_each_cell(state, in, true, [&](const Cell& cell, Scratch& scratch) {
-      for_each_block(state, cell,
-                     [&](const Block& block) { attend_backward(state, in, grad, cell, block, saved[4], scratch, to); });
+      head_backward(state, in, grad, cell, saved[4], scratch, to);
     });
     return {to.q.to(state.dtype), to.k.to(state.dtype), to.v.to(state.dtype),
             to.bias.defined() ? to.bias.sum(0).t() : at::Tensor(), at::Tensor()};

@@ -6,6 +6,7 @@
 #include <ATen/ops/empty.h>
 
 #include "models/nn/bf16_kernels.h"
+#include "models/nn/convert.h"
 #include "models/nn/gemm.h"
 #include "models/nn/kernel.h"
 #include "models/nn/parallel.h"
@@ -17,12 +18,6 @@ namespace {
 // Of a block. Each widened value takes part in some 1,000 operations, and the scratch memory of a thread is 5 MiB.
 constexpr int64_t kRows = 512, kColumns = 512, kTerms = 1024;
 
-TRAINER_KERNEL void widen_values(const at::BFloat16* x, int64_t n, float* out) {
-  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(x[i]);
-}
-TRAINER_KERNEL void widen_values(const at::Half* x, int64_t n, float* out) {
-  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(x[i]);
-}
 /// out = alpha * sums + beta * added, rounded once. `added` may be null, or `out`.
 template <class T>
 inline __attribute__((always_inline)) void round_row(const float* sums, float alpha, const T* added, float beta,
@@ -62,8 +57,7 @@ struct Operand {
     }
     to.resize(std::max(to.size(), static_cast<size_t>(rows * columns)));
     parallel_for(0, rows, std::max<int64_t>(1, 32768 / columns), [&](int64_t first, int64_t last) {
-      for (int64_t r = first; r < last; ++r)
-        widen_values(data + (row + r) * stride + column, columns, to.data() + r * columns);
+      widen_rows(data + (row + first) * stride + column, stride, last - first, columns, to.data() + first * columns);
     });
     return {to.data(), columns};
   }

@@ -8,13 +8,13 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 
+#include "models/nn/convert.h"
 #include "models/nn/device/cross_entropy.h"
 #include "models/nn/fast_math.h"
 #include "models/nn/kernel.h"
 #include "models/nn/parallel.h"
 #include "models/nn/reference/cross_entropy.h"
 #include "models/nn/reference/reference.h"
-#include "models/nn/rounded.h"
 
 namespace trainer::nn {
 namespace {
@@ -47,16 +47,6 @@ TRAINER_KERNEL void slope_row(const float* x, float log_sum, float scale, float 
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) out[i] = scale * (fast_exp(x[i] - log_sum) - everywhere);
 }
-
-template <class T>
-struct Convert {
-  TRAINER_KERNEL static void widen(const T* x, int64_t n, float* out) {
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(x[i]);
-  }
-  TRAINER_KERNEL static void narrow(const float* x, int64_t n, T* out) {
-    for (int64_t i = 0; i < n; ++i) out[i] = rounded<T>(x[i]);
-  }
-};
 
 template <class F>
 double sum_by_chunks(const float* x, int64_t n, const F& sum_of_chunk) {
@@ -98,7 +88,7 @@ void for_each_row(const at::Tensor& logits, const at::Tensor& labels, const F& f
                        if constexpr (std::is_same_v<T, float>) {
                          f(row, label, x, scratch);
                        } else {
-                         if (label != kIgnored) Convert<T>::widen(x, width, wide.data());
+                         if (label != kIgnored) widen(x, width, wide.data());
                          f(row, label, wide.data(), scratch);
                        }
                      }
@@ -158,7 +148,7 @@ void slopes_on_cpu(const at::Tensor& logits, const Targets& targets, const at::T
                              slope_row(x, log_sum.const_data_ptr<float>()[row], scale, everywhere, width, slope.data());
                              if (const int64_t place = targets.vocabulary.place(label, width); place >= 0)
                                slope[place] -= scale * (1 - smoothing);
-                             Convert<scalar_t>::narrow(slope.data(), width, to);
+                             narrow(slope.data(), width, to);
                            });
   });
 }
