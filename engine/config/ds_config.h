@@ -12,7 +12,7 @@ struct DsFp16 {
   Auto<bool> enabled;
   Auto<int64_t> initial_scale_power, loss_scale_window, hysteresis;
   bool consecutive_hysteresis = false;
-  Auto<double> min_loss_scale;
+  Auto<double> min_loss_scale, loss_scale;
 };
 
 /// `bf16`.

@@ -16,19 +16,24 @@ struct LossScaleState {
 };
 
 /// Sets the scale as torch.amp.GradScaler does (plus DeepSpeed's hysteresis; 1 gives GradScaler's behavior): an
-/// overflow halves it, a number of updates without one doubles it. Ranks that agree on overflows agree on the scale.
+/// overflow halves it, a number of updates without one doubles it. One that `loss_scale` fixes stays, and its
+/// hysteresis is the number of overflows in a row that end the run. Ranks that agree on overflows agree on the scale.
 class LossScale {
  public:
   explicit LossScale(const config::LossScalingConfig& options);
 
   double scale() const { return state_.scale; }
-  /// False if a smaller scale can no longer prevent an overflow.
-  bool can_shrink() const { return state_.scale > options_.min_loss_scale || state_.hysteresis_left > 1; }
+  bool is_fixed() const { return options_.loss_scale > 0; }
+  /// False if another overflow means that the scale doesn't help.
+  bool may_overflow() const {
+    return (!is_fixed() && state_.scale > options_.min_loss_scale) || state_.hysteresis_left > 1;
+  }
   /// Call after each update; `overflowed`: whether its gradients overflowed.
   void update(bool overflowed);
 
   const LossScaleState& state() const { return state_; }
-  void set_state(const LossScaleState& state) { state_ = state; }
+  /// Goes on from a checkpoint's, within what the options say now.
+  void set_state(const LossScaleState& state);
 
  private:
   config::LossScalingConfig options_;

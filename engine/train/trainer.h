@@ -98,7 +98,7 @@ class Trainer {
   /// Called once the update's loss and gradients are known. Errors: NumericError when they diverge and the run stops.
   StepOutcome outcome_of_update(double loss, double grad_norm, const UpdateBatch& batch);
   [[noreturn]] void throw_diverged(double loss, double grad_norm, const UpdateBatch& batch) const;
-  void shrink_or_grow_loss_scale(bool overflow);
+  void update_loss_scale(bool overflow);
   /// Applies the update to the weights if it is `good`; otherwise drops its gradients.
   void make_update(bool good, double learning_rate);
   /// Whether no update is left. A run that is started again after its end leaves its files as they are.

@@ -127,10 +127,10 @@ void Trainer::make_update(bool good, double learning_rate) {
 Trainer::StepOutcome Trainer::outcome_of_update(double loss, double grad_norm, const UpdateBatch& batch) {
   const bool finite = std::isfinite(loss) && std::isfinite(grad_norm);
   const bool good = finite && !divergence_.is_spike(loss);
-  const bool overflow = !finite && loss_scale_ && loss_scale_->can_shrink();
+  const bool overflow = !finite && loss_scale_ && loss_scale_->may_overflow();
   if (good) divergence_.pass(progress_.step + 1, loss);
   progress_.losses = divergence_.state();
-  if (loss_scale_ && (finite || overflow)) shrink_or_grow_loss_scale(overflow);
+  if (loss_scale_ && (finite || overflow)) update_loss_scale(overflow);
   if (good) return StepOutcome::kMake;
   if (overflow) return StepOutcome::kOverflow;
   const Divergence::Remedy remedy = divergence_.remedy(progress_.step + 1);
@@ -157,19 +157,19 @@ void Trainer::throw_diverged(double loss, double grad_norm, const UpdateBatch& b
       "Lower training.learning_rate, or check these samples{}.",
       std::isfinite(loss) ? "gradient norm" : "loss", std::abs(std::isfinite(loss) ? grad_norm : loss),  // no "-nan"
       samples, where.empty() ? "" : "; in " + where, progress_.step,
-      loss_scale_ ? fmt::format(", or use mixed_precision bf16: the loss scale of fp16 is at its minimum ({})",
-                                loss_scale_->scale())
+      loss_scale_ ? fmt::format(", or use mixed_precision bf16: the loss scale of fp16 {} ({})",
+                                loss_scale_->is_fixed() ? "never changes" : "is at its minimum", loss_scale_->scale())
                   : "");
 }
 
-void Trainer::shrink_or_grow_loss_scale(bool overflow) {
+void Trainer::update_loss_scale(bool overflow) {
   const double before = loss_scale_->scale();
   loss_scale_->update(overflow);
   progress_.loss_scale = loss_scale_->state();
   if (overflow && reporter_)
     reporter_->progress().print(
-        fmt::format("step {}: gradients overflowed fp16, the update is skipped; loss scale {} → {}", progress_.step + 1,
-                    before, loss_scale_->scale()));
+        fmt::format("step {}: gradients overflowed fp16, the update is skipped; loss scale {}{}", progress_.step + 1,
+                    before, loss_scale_->is_fixed() ? "" : fmt::format(" → {}", loss_scale_->scale())));
 }
 
 }  // namespace trainer::train

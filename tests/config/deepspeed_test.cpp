@@ -364,9 +364,14 @@ TEST_F(Deepspeed, LossScalingHasDeepspeedsDefaults) {
   EXPECT_EQ(given.hysteresis, 1);
   EXPECT_TRUE(given.consecutive_hysteresis);
   EXPECT_EQ(given.min_loss_scale, 0.5);
-  EXPECT_EQ(problems(file(R"({"fp16": {"enabled": true, "loss_scale": 128}})")),
-            "ds.json:1:28: ds_config.fp16.loss_scale: 128 is not supported: the loss scale is always dynamic; "
-            "initial_scale_power sets its initial value");
+  EXPECT_EQ(given.loss_scale, 0);
+  const auto scale = [&](const char* text) {
+    return resolve(file(fmt::format(R"({{"fp16": {{"enabled": true, "loss_scale": {}}}}})", text)))
+        .config.training.loss_scaling.loss_scale;
+  };
+  EXPECT_EQ(scale("128"), 128);
+  EXPECT_EQ(scale(R"("auto")"), 0);
+  EXPECT_NE(problems(file(R"({"fp16": {"enabled": true, "loss_scale": -1}})")), "");
   EXPECT_EQ(problems(file(R"({"amp": {"enabled": true, "opt_level": "O1"}})")),
             "ds.json:1:2: ds_config.amp: {enabled: true, opt_level: O1} is not supported: it is NVIDIA's apex; use "
             "fp16.enabled or bf16.enabled");

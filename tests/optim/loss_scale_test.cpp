@@ -68,15 +68,48 @@ TEST(LossScale, StaysWithinItsBounds) {
   config::LossScalingConfig options;
   options.initial_scale_power = 1;
   LossScale scale(options);
-  EXPECT_TRUE(scale.can_shrink());
+  EXPECT_TRUE(scale.may_overflow());
   scale.update(true);
   EXPECT_EQ(scale.scale(), 1);
-  EXPECT_FALSE(scale.can_shrink());
+  EXPECT_FALSE(scale.may_overflow());
+  options.min_loss_scale = 0;
+  LossScale low(options);
+  for (int i = 0; i < 100; ++i) low.update(true);
+  EXPECT_EQ(low.scale(), std::exp2(-24.0));
+  EXPECT_FALSE(low.may_overflow());
   options.initial_scale_power = 126;
   options.loss_scale_window = 1;
   LossScale high(options);
   for (int i = 0; i < 5; ++i) high.update(false);
   EXPECT_EQ(high.scale(), std::exp2(127.0));  // the largest power of two of fp32
+}
+
+TEST(LossScale, AFixedOneStaysAndBearsSomeOverflowsInARow) {
+  config::LossScalingConfig options;
+  options.loss_scale = 100;
+  options.loss_scale_window = 2;
+  LossScale scale(options);
+  for (int i = 0; i < 19; ++i) {
+    EXPECT_TRUE(scale.may_overflow());
+    scale.update(true);
+  }
+  EXPECT_FALSE(scale.may_overflow());
+  EXPECT_EQ(scale.state().skipped, 19);
+  for (int i = 0; i < 5; ++i) scale.update(false);
+  EXPECT_TRUE(scale.may_overflow());
+  EXPECT_EQ(scale.scale(), 100);
+}
+
+TEST(LossScale, AResumedRunMayFixItOrSetItFree) {
+  config::LossScalingConfig fixed_at_64;
+  fixed_at_64.loss_scale = 64;
+  LossScale dynamic{config::LossScalingConfig()}, fixed(fixed_at_64);
+  fixed.set_state(dynamic.state());
+  EXPECT_EQ(fixed.scale(), 64);
+  dynamic.set_state(fixed.state());
+  EXPECT_EQ(dynamic.scale(), 64);
+  dynamic.update(true);
+  EXPECT_EQ(dynamic.scale(), 32);
 }
 
 }  // namespace

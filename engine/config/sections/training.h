@@ -65,6 +65,7 @@ struct PowerSgdConfig {
 
 /// `training.loss_scaling`: for mixed_precision fp16, with DeepSpeed's names and the defaults of torch.amp.GradScaler.
 struct LossScalingConfig {
+  double loss_scale = 0;                // 0: it is dynamic, as the other options say; else it never changes
   int64_t initial_scale_power = 16;     // the scale starts at 2 to this power
   int64_t loss_scale_window = 2000;     // updates without an overflow after which the scale doubles
   int64_t hysteresis = 1;               // overflows after which the scale is halved

@@ -16,10 +16,9 @@ const Entries& fp16_table() {
       option("enabled", &C::enabled), option("initial_scale_power", &C::initial_scale_power).at_least(0).at_most(126),
       option("loss_scale_window", &C::loss_scale_window).at_least(1), option("hysteresis", &C::hysteresis).at_least(1),
       option("consecutive_hysteresis", &C::consecutive_hysteresis),
-      option("min_loss_scale", &C::min_loss_scale).above(0.0),
+      option("min_loss_scale", &C::min_loss_scale).at_least(0.0),
       no_effect("auto_cast", "each layer casts its input to its compute dtype").harmless({"auto"}),
-      unsupported("loss_scale", "the loss scale is always dynamic; initial_scale_power sets its initial value")
-          .harmless({"0", "0.0", "auto"}),
+      option("loss_scale", &C::loss_scale).at_least(0.0),
       unsupported("fp16_master_weights_and_grads", "trained weights are stored in fp32").of<bool>());
   return entries;
 }

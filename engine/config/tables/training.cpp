@@ -133,8 +133,8 @@ const Entries& training_table() {
       option("float32_matmul_precision", &C::float32_matmul_precision)
           .help(
               "Precision of fp32 matrix products, in torch's words. highest: fp32. high: at least 10 bits of mantissa "
-              "on GPUs (TF32) and 16 on CPUs with AMX. medium: 8 bits on CPUs with AMX or AVX-512 for bf16. Where the "
-              "processor has no such instructions, fp32. The weights and sums stay in fp32."),
+              "on GPUs (TF32) and 16 on CPUs with AMX. medium: 8 bits on CPUs with AMX, and on AMD's with AVX-512 for "
+              "bf16. Where the processor has no such instructions, fp32. The weights and sums stay in fp32."),
       option("cuda_graphs", &C::cuda_graphs)
           .help(
               "Records the forward and backward pass of micro-batches whose samples have the same lengths as an "
@@ -207,7 +207,11 @@ const Entries& training_table() {
 const Entries& loss_scaling_table() {
   using C = LossScalingConfig;
   static const Entries entries =
-      table<C>(option("initial_scale_power", &C::initial_scale_power)
+      table<C>(option("loss_scale", &C::loss_scale)
+                   .help("A scale that never changes; 0: it is dynamic. With one that never changes, updates that "
+                         "overflow are skipped, and the 20th in a row ends the run.")
+                   .at_least(0.0),
+               option("initial_scale_power", &C::initial_scale_power)
                    .help("The scale starts at 2 to this power.")
                    .at_least(0)
                    .at_most(126),
@@ -219,8 +223,9 @@ const Entries& loss_scaling_table() {
                    .help("What resets the count of overflows. true: an update without an overflow; false: a doubling "
                          "of the scale."),
                option("min_loss_scale", &C::min_loss_scale)
-                   .help("Lower limit of the scale; an overflow at this limit ends the run.")
-                   .above(0.0));
+                   .help("Lower limit of the scale; an overflow at this limit ends the run. 0: 2 to the power of -24, "
+                         "the smallest number of fp16.")
+                   .at_least(0.0));
   return entries;
 }
 

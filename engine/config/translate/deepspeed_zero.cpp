@@ -46,7 +46,7 @@ void translate_loss_scaling(DsDocument& ds) {
     ds.set(in + key, to + key);
     ds.assume(in + key, value, "fp16.enabled", to + key);
   }
-  ds.set("fp16.consecutive_hysteresis", to + "consecutive_hysteresis");
+  for (const char* const key : {"consecutive_hysteresis", "loss_scale"}) ds.set(in + key, to + key);
 }
 
 }  // namespace
