@@ -8,6 +8,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/nn/attention_rows.h"
@@ -286,7 +287,8 @@ struct PackedAttention : torch::autograd::Function<PackedAttention> {
     const State& state = kept<State>(ctx);
     const Inputs in = inputs_of(saved[0], saved[1], saved[2], saved[3]);
     const at::Tensor grad = plain(grads[0]);
-    Gradients to{at::empty_like(in.q), at::empty_like(in.k), at::empty_like(in.v), {}};
+    // With context parallelism, some keys belong to none of this rank's samples.
+    Gradients to{at::empty_like(in.q), at::zeros_like(in.k), at::zeros_like(in.v), {}};
     if (in.bias.defined() && ctx->needs_input_grad(3))
       to.bias = at::zeros({state.queries->samples(), state.options.heads, in.bias.size(1)}, in.bias.options());
     for_each_cell(state, in, true, [&](const Cell& cell, Scratch& scratch) {

@@ -9,6 +9,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/index.h>
 #include <ATen/ops/masked_fill.h>
 #include <ATen/ops/matmul.h>
@@ -189,6 +190,21 @@ TEST(PackedAttention, ReturnsZeroWithoutKeys) {
   const at::Tensor q = random_tensor({3, 8}, 1), none = random_tensor({0, 8}, 2);
   const at::Tensor out = nn::packed_attention(q, none, none, {}, layout_of({3}), layout_of({0}), {2});
   EXPECT_TRUE(at::equal(out, at::zeros_like(out)));
+}
+
+/// As with context parallelism, whose ranks have the keys of a whole sample and attend to some.
+TEST(PackedAttention, KeysOfNoSampleHaveNoGradient) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor q = random_tensor({3, 8}, 1, dtype);
+    std::vector<at::Tensor> keyed{random_tensor({9, 8}, 2, dtype), random_tensor({9, 8}, 3, dtype)};
+    for (at::Tensor& t : keyed) t.set_requires_grad(true);
+    const at::Tensor out = nn::packed_attention(q, keyed[0], keyed[1], {}, layout_of({3}), layout_of({4}), {2});
+    for (int i = 0; i < 8; ++i) at::full_like(keyed[0], std::numeric_limits<double>::quiet_NaN());  // memory to reuse
+    for (const at::Tensor& grad : torch::autograd::grad({out}, keyed, {at::ones_like(out)})) {
+      EXPECT_GT(grad.narrow(0, 0, 4).abs().sum().item<double>(), 0);
+      EXPECT_TRUE(at::equal(grad.narrow(0, 4, 5), at::zeros_like(grad.narrow(0, 4, 5))));
+    }
+  }
 }
 
 TEST(PackedAttention, DecodingStepMatchesTheLastRowOfTheFullPass) {
