@@ -18,6 +18,7 @@
 #include "models/nn/linear_cross_entropy.h"
 #include "models/qwen2/model.h"
 #include "models/qwen3/model.h"
+#include "models/smollm3/model.h"
 #include "models/t5/model.h"
 
 namespace trainer::models {
@@ -37,6 +38,7 @@ std::vector<Family>& families() {
       {"mistral", mistral::build, {kCausalLm, kSequenceClassification}},
       {"qwen2", qwen2::build, {kCausalLm, kSequenceClassification}},
       {"qwen3", qwen3::build, {kCausalLm, kSequenceClassification}},
+      {"smollm3", smollm3::build, {kCausalLm, kSequenceClassification}},
   };
   return all;
 }

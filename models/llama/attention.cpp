@@ -39,9 +39,12 @@ Attention::Attention(const Config& c, int64_t layer)
 
 at::Tensor Attention::placed(const nn::Rows& x, const std::optional<nn::Slot<RmsNorm>>& norm, const at::Tensor& rope,
                              const nn::Pass& pass) const {
-  if (!norm) return nn::rotate(x.x, rope);
-  const nn::Rows heads = x.with(x.x.unflatten(1, {-1, config_.head_dim}));
-  return nn::rotate((**norm)(heads, pass).x.view(x.x.sizes()), rope);
+  at::Tensor placed = x.x;
+  if (norm) {
+    const nn::Rows heads = x.with(x.x.unflatten(1, {-1, config_.head_dim}));
+    placed = (**norm)(heads, pass).x.view(x.x.sizes());
+  }
+  return config_.rotates(layer_) ? nn::rotate(placed, rope) : placed;
 }
 
 nn::RowsList Attention::forward(const nn::RowsList& in, const nn::Pass& pass) {

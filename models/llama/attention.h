@@ -38,7 +38,7 @@ class Attention : public nn::Module {
   nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
-  /// x [T, heads * head_dim], normalized per head if the family does that, then rotated.
+  /// x [T, heads * head_dim], normalized per head if the family does that, then rotated if the layer does.
   at::Tensor placed(const nn::Rows& x, const std::optional<nn::Slot<RmsNorm>>& norm, const at::Tensor& rope,
                     const nn::Pass& pass) const;
 

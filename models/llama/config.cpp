@@ -32,19 +32,35 @@ void read_biases(nn::ConfigReader& reader, Config& c) {
   if (c.dialect.mlp_bias_key) reader.flag("mlp_bias", c.mlp_bias);
 }
 
+/// Which layers rotate queries and keys.
+void read_rotated(nn::ConfigReader& reader, Config& c) {
+  if (c.dialect.window != Dialect::Window::kWithoutRope) return;
+  constexpr const char* kKey = "no_rope_layers";  // despite its name, of 1 for layers with rotary positions
+  int64_t interval = 4;
+  reader.number("no_rope_layer_interval", 1, interval);
+  std::vector<int64_t> rotated;
+  for (int64_t i = 0; i < c.layers; ++i) rotated.push_back((i + 1) % interval == 0 ? 0 : 1);
+  reader.tokens(kKey, rotated);
+  const bool known = std::all_of(rotated.begin(), rotated.end(), [](int64_t is) { return is == 0 || is == 1; });
+  if (!known || static_cast<int64_t>(rotated.size()) < c.layers)
+    return reader.wrong(kKey, fmt::format("{} times 0 or 1", c.layers));
+  c.rotated.assign(rotated.begin(), rotated.begin() + c.layers);
+}
+
 /// Which layers use sliding-window attention over the last `sliding_window` tokens.
 void read_windows(nn::ConfigReader& reader, Config& c) {
   using enum Dialect::Window;
   c.windowed.assign(c.layers, false);
   if (c.dialect.window == kNone) return;
-  const bool by_layer = c.dialect.window == kByLayer;
+  const bool by_layer = c.dialect.window != kAllLayers, without_rope = c.dialect.window == kWithoutRope;
   bool used = !by_layer;
-  if (by_layer) reader.flag("use_sliding_window", used), reader.number("max_window_layers", 0, c.max_window_layers);
-  c.sliding_window = reader.is_null("sliding_window") ? 0 : 4096;
+  if (by_layer) reader.flag("use_sliding_window", used);
+  if (c.dialect.window == kByLayer) reader.number("max_window_layers", 0, c.max_window_layers);
+  c.sliding_window = without_rope || reader.is_null("sliding_window") ? 0 : 4096;
   reader.number("sliding_window", 1, c.sliding_window);
   if (!used) c.sliding_window = 0;
   for (int64_t i = 0; i < c.layers; ++i)
-    c.windowed[i] = c.sliding_window > 0 && (!by_layer || i >= c.max_window_layers);
+    c.windowed[i] = c.sliding_window > 0 && (without_rope ? !c.rotates(i) : !by_layer || i >= c.max_window_layers);
   std::vector<std::string> kinds;
   if (by_layer) reader.texts("layer_types", kinds);
   if (kinds.empty()) return;
@@ -59,7 +75,7 @@ void read_windows(nn::ConfigReader& reader, Config& c) {
 }
 
 void read_tokens(nn::ConfigReader& reader, Config& c) {
-  c.bos = c.dialect.bos, c.eos = c.dialect.eos;
+  c.bos = c.dialect.bos, c.eos = c.dialect.eos, c.pad = c.dialect.pad;
   reader.tokens("bos_token_id", c.bos);
   reader.tokens("eos_token_id", c.eos);
   if (reader.has("pad_token_id") && reader.value("pad_token_id") != -1)  // -1 means none in the oldest LLaMA folders
@@ -69,6 +85,9 @@ void read_tokens(nn::ConfigReader& reader, Config& c) {
 /// A missing key takes transformers' default, which differs by family.
 void read_sizes(nn::ConfigReader& reader, Config& c) {
   c.vocab_size = c.dialect.vocab_size;
+  c.hidden_size = c.dialect.hidden_size;
+  c.layers = c.dialect.layers;
+  c.heads = c.dialect.heads;
   c.intermediate_size = c.dialect.intermediate_size;
   c.max_positions = c.dialect.max_positions;
   read_common(reader, c);
@@ -79,10 +98,15 @@ void add_dialect(const Config& c, nlohmann::json& json) {
   if (c.dialect.mlp_bias_key) json["mlp_bias"] = c.mlp_bias;
   if (c.dialect.window == Dialect::Window::kNone) return;
   json["sliding_window"] = c.sliding_window > 0 ? nlohmann::json(c.sliding_window) : nlohmann::json();
-  if (c.dialect.window != Dialect::Window::kByLayer) return;
+  if (c.dialect.window == Dialect::Window::kAllLayers) return;
   json["use_sliding_window"] = c.sliding_window > 0;
-  json["max_window_layers"] = c.max_window_layers;
   json["layer_types"] = layer_types(c);
+  if (c.dialect.window == Dialect::Window::kByLayer) {
+    json["max_window_layers"] = c.max_window_layers;
+    return;
+  }
+  json["no_rope_layers"] = nlohmann::json::array();
+  for (const bool rotated : c.rotated) json["no_rope_layers"].push_back(rotated ? 1 : 0);
 }
 
 }  // namespace
@@ -113,10 +137,12 @@ Config parse_config(const BuildRequest& request, const Dialect& dialect) {
   read_sizes(reader, c);
   read_heads(reader, c);
   read_biases(reader, c);
+  read_rotated(reader, c);
   read_windows(reader, c);
   read_tokens(reader, c);
   reader.activation("hidden_act", c.hidden_act, c.activation);
-  c.rope.full = nn::read_rope(reader, c.max_positions, c.head_dim);
+  c.rope.full = nn::read_rope(reader, c.max_positions, c.head_dim, c.dialect.rope_theta);
+  c.tied_head = dialect.tied_head;
   reader.flag("tie_word_embeddings", c.tied_head);
   c.tied_head = c.tied_head && !request.head_is_separate;
   if (c.classifies()) c.labels = read_class_names(reader, request);

@@ -18,7 +18,9 @@ namespace trainer::models::llama {
 /// How the families of LLaMA's architecture differ in names, config.json keys and the defaults of missing ones.
 struct Dialect {
   enum class Bias { kNever, kAlwaysQkv, kByKey };     // kByKey: `attention_bias`, for q, k, v and o
-  enum class Window { kNone, kAllLayers, kByLayer };  // kByLayer: `use_sliding_window`, `layer_types`
+  // kByLayer: `use_sliding_window`, `layer_types`. kWithoutRope: the same, and `no_rope_layers` tells which layers are
+  // rotated; the others have the window if `layer_types` doesn't say.
+  enum class Window { kNone, kAllLayers, kByLayer, kWithoutRope };
 
   std::string model_type = "llama", name = "LLaMA";
   std::string prefix = "Llama";  // of the class names
@@ -27,10 +29,13 @@ struct Dialect {
   bool mlp_bias_key = true;  // `mlp_bias` is a known key
   bool qk_norm = false;      // queries and keys are normalized per head before RoPE
   Window window = Window::kNone;
-  int64_t vocab_size = 32000, intermediate_size = 11008, max_positions = 2048;
+  int64_t vocab_size = 32000, hidden_size = 4096, intermediate_size = 11008, layers = 32, heads = 32;
+  int64_t max_positions = 2048;
   int64_t kv_heads = 0;  // 0: as many as heads
   int64_t head_dim = 0;  // 0: hidden_size / heads
-  std::vector<int64_t> bos{1}, eos{2};
+  double rope_theta = 10000;
+  bool tied_head = false;
+  std::vector<int64_t> bos{1}, eos{2}, pad{};
   std::string ia3_projection = "k_proj";  // that PEFT's IA3 scales by default, besides v_proj
 };
 
@@ -49,6 +54,7 @@ struct Config {
   int64_t sliding_window = 0;  // tokens a windowed layer attends to, including itself; 0: no window
   int64_t max_window_layers = 28;
   std::vector<bool> windowed;  // per layer
+  std::vector<bool> rotated;   // per layer: its queries and keys; empty: of all layers
   std::vector<int64_t> bos, eos, pad;
   bool rope_by_layer = false;  // windowed layers have rotary positions of their own
   nn::RopeByLayer rope;        // `full` for all layers unless rope_by_layer
@@ -66,6 +72,7 @@ struct Config {
   std::string class_name() const {
     return dialect.prefix + (classifies() ? dialect.text + "ForSequenceClassification" : "ForCausalLM");
   }
+  bool rotates(int64_t layer) const { return rotated.empty() || rotated[layer]; }
   double attention_scale() const {
     return 1 / std::sqrt(static_cast<double>(query_pre_attn_scalar > 0 ? query_pre_attn_scalar : head_dim));
   }

@@ -20,7 +20,7 @@ Decoder::Decoder(const Config& c)
       layers_(*this, "layers"),
       norm_(*this, "norm", c, c.hidden_size) {
   for (int64_t i = 0; i < c.layers; ++i) layers_->add(c, i);
-  if (c.pad.size() == 1) embed_tokens_->freeze_row(c.pad.front());
+  if (c.pad.size() == 1 && c.pad.front() < c.vocab_size) embed_tokens_->freeze_row(c.pad.front());
 }
 
 std::vector<nn::Module*> Decoder::blocks() {

@@ -112,8 +112,8 @@ bool gives(ConfigReader& reader, const char* key) {
 
 }  // namespace
 
-RopeOptions read_rope(ConfigReader& reader, int64_t max_positions, int64_t head_dim) {
-  RopeOptions o;
+RopeOptions read_rope(ConfigReader& reader, int64_t max_positions, int64_t head_dim, double default_theta) {
+  RopeOptions o{.theta = default_theta};
   o.max_positions = o.original_positions = max_positions;
   reader.number("original_max_position_embeddings", 1, o.original_positions);
   reader.number("rope_theta", 1.0, kMaxNumber, o.theta);

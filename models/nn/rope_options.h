@@ -31,7 +31,8 @@ struct RopeOptions {
 };
 
 /// Reads `rope_parameters`, or its names before transformers 5: `rope_theta` and `rope_scaling`.
-RopeOptions read_rope(ConfigReader& reader, int64_t max_positions, int64_t head_dim);
+RopeOptions read_rope(ConfigReader& reader, int64_t max_positions, int64_t head_dim,
+                      double default_theta = RopeOptions().theta);
 
 /// The value of `rope_parameters`.
 nlohmann::json rope_json(const RopeOptions& options);

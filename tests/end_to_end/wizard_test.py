@@ -22,14 +22,14 @@ SIZES = {"vocab_size": 420, "hidden_size": 16, "intermediate_size": 24, "num_hid
 GROUPED = {**SIZES, "num_key_value_heads": 1}
 MODELS = {
     "t5": {"vocab_size": 420, "d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 1, "num_heads": 2},
-    "llama": GROUPED, "mistral": GROUPED, "qwen2": GROUPED, "qwen3": {**GROUPED, "head_dim": 8},
+    "llama": GROUPED, "mistral": GROUPED, "qwen2": GROUPED, "qwen3": {**GROUPED, "head_dim": 8}, "smollm3": GROUPED,
     **{family: {**GROUPED, "head_dim": 8} for family in ("gemma", "gemma2", "gemma3_text")},
     "gpt2": {"vocab_size": 420, "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 128},
     "bert": SIZES,
     "mlp": {"input_size": 16, "hidden_sizes": [8], "num_labels": 3},
 }
 GOALS = ["answer", "classify", "continue", "dialogue", "preferences", "images", "scratch", "nothing yet"]
-DECODERS = ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "gpt2")
+DECODERS = ("llama", "mistral", "qwen2", "qwen3", "smollm3", "gemma", "gemma2", "gemma3_text", "gpt2")
 FAMILIES = {"t5": ["answer"], "bert": ["classify"], "mlp": ["images"],
             **{family: ["continue", "classify"] for family in DECODERS}, "gpt2": ["answer", "continue", "classify"]}
 

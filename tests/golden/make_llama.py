@@ -60,7 +60,13 @@ MODELS = {
         config=dict(model_type="llama", **{**SIZES, "num_hidden_layers": 1}, num_key_value_heads=1, head_dim=8,
                     max_position_embeddings=64, rope_theta=50.0),
         dtype=torch.bfloat16),
+    "smollm3": dict(
+        config=dict(model_type="smollm3", **SIZES, num_key_value_heads=1, no_rope_layers=[1, 0],
+                    use_sliding_window=True, sliding_window=6, max_position_embeddings=64, rope_theta=1000.0,
+                    pad_token_id=0),
+        dtype=torch.bfloat16),
 }
+CLASSES = {"smollm3": "SmolLM3"}  # of the others: the model type with a capital letter
 
 # All kinds of rotary positions, with the weights of "rope"; samples are longer than the original positions.
 ROPE = {
@@ -115,6 +121,11 @@ REAL = {
                      intermediate_size=12288, max_position_embeddings=40960, max_window_layers=36,
                      num_attention_heads=32, num_hidden_layers=36, num_key_value_heads=8, rope_theta=1000000,
                      sliding_window=None, tie_word_embeddings=False, use_sliding_window=False, vocab_size=151936),
+    "SmolLM3-3B": dict(model_type="smollm3", attention_bias=False, hidden_size=2048, intermediate_size=11008,
+                       max_position_embeddings=65536, max_window_layers=28, mlp_bias=False, num_attention_heads=16,
+                       num_hidden_layers=36, num_key_value_heads=4, pretraining_tp=2, rms_norm_eps=1e-06,
+                       rope_scaling=None, rope_theta=5000000.0, sliding_window=None, use_sliding_window=False,
+                       vocab_size=128256),
 }
 DYNAMIC_POSITIONS = 14  # "dynamic" changes beyond max_position_embeddings itself
 
@@ -155,7 +166,8 @@ def save(folder: pathlib.Path, case: dict, seed: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     suffix = "ForSequenceClassification" if case.get("classifier") else "ForCausalLM"
     write_json(folder / "config.json", {**config, "eos_token_id": eos,
-                                        "architectures": [config["model_type"].capitalize() + suffix]})
+                                        "architectures": [CLASSES.get(config["model_type"],
+                                                                      config["model_type"].capitalize()) + suffix]})
     model = kind.from_config(AutoConfig.from_pretrained(folder))
     weights(model, seed)
     tensors = {name: p.detach().to(case["dtype"]).contiguous() for name, p in model.named_parameters()}

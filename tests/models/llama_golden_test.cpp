@@ -177,7 +177,7 @@ TEST_P(LlamaGolden, PromptsMayHaveOneToken) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, LlamaGolden,
                          ::testing::Values("llama/llama", "llama/mistral", "llama/qwen2", "llama/qwen3",
-                                           "llama/mistral_classifier", "llama/qwen3_classifier", "gemma/gemma",
+                                           "llama/smollm3", "llama/mistral_classifier", "llama/qwen3_classifier", "gemma/gemma",
                                            "gemma/gemma2", "gemma/gemma3", "gemma/gemma_classifier",
                                            "gemma/gemma2_classifier", "gemma/gemma3_classifier"),
                          [](const auto& info) { return info.param.substr(info.param.find('/') + 1); });

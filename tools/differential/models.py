@@ -2,9 +2,9 @@
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import (BertConfig, Gemma2Config, Gemma3TextConfig, GemmaConfig, GPT2Config, LlamaConfig, MistralConfig,
-                          PreTrainedTokenizerFast, Qwen2Config, Qwen3Config, T5Config)
+                          PreTrainedTokenizerFast, Qwen2Config, Qwen3Config, SmolLM3Config, T5Config)
 
-FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "gpt2", "bert", "t5", "t5")
+FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "smollm3", "gemma", "gemma2", "gemma3", "gpt2", "bert", "t5", "t5")
 WORDS = ("the a small old river bridge market train letter morning evening city garden winter engine report was were "
          "crosses sells leaves arrives reads writes finds keeps near under behind slowly early late quietly never "
          "naïve café 12 3.5 % of 2008 你好 don't").split()
@@ -64,7 +64,7 @@ def draw_config(dice, family, task, vocabulary):
         num_hidden_layers=choice((1, 2, 3)), num_key_value_heads=choice((1, 2, 4)), max_position_embeddings=256,
         bos_token_id=1, eos_token_id=2, pad_token_id=choice((0, 2)) if task == "causal_lm" else 0,
         rms_norm_eps=choice((1e-6, 1e-5)), attention_dropout=0.0, tie_word_embeddings=dice.random() < 0.5 or family.startswith("gemma"))
-    if family in ("llama", "mistral", "qwen2", "qwen3") and dice.random() < 0.4:
+    if family in ("llama", "mistral", "qwen2", "qwen3", "smollm3") and dice.random() < 0.4:
         common["rope_parameters"] = draw_rope(dice)
     heads = dict(head_dim=choice((8, 16, 24)))
     return {
@@ -74,6 +74,8 @@ def draw_config(dice, family, task, vocabulary):
         "qwen2": lambda: Qwen2Config(**common, use_sliding_window=dice.random() < 0.5, sliding_window=8,
                                      max_window_layers=choice((0, 1, 2))),
         "qwen3": lambda: Qwen3Config(**common, **heads, attention_bias=dice.random() < 0.3),
+        "smollm3": lambda: SmolLM3Config(**common, no_rope_layer_interval=choice((1, 2, 4)), mlp_bias=dice.random() < 0.3,
+                                         use_sliding_window=dice.random() < 0.5, sliding_window=8),
         "gemma": lambda: GemmaConfig(**common, **heads),
         "gemma2": lambda: Gemma2Config(**common, **heads, sliding_window=8, query_pre_attn_scalar=choice((16, 144)),
                                        attn_logit_softcapping=choice((50.0, None)),
