@@ -105,7 +105,8 @@ TEST_P(Fp32Products, AreTheSameEachTime) {
 INSTANTIATE_TEST_SUITE_P(Sizes, Fp32Products,
                          ::testing::Values(std::array<int64_t, 3>{1, 512, 512}, std::array<int64_t, 3>{4, 1000, 300},
                                            std::array<int64_t, 3>{77, 129, 513}, std::array<int64_t, 3>{256, 64, 64},
-                                           std::array<int64_t, 3>{300, 8, 768}, std::array<int64_t, 3>{300, 768, 8}));
+                                           std::array<int64_t, 3>{300, 8, 768}, std::array<int64_t, 3>{300, 768, 8},
+                                           std::array<int64_t, 3>{512, 200, 300}));
 
 TEST(Fp32Product, GenerationMayLeaveFewRowsToLibtorch) {
   if (!uses_fp32_products()) GTEST_SKIP() << "this CPU's products are libtorch's";
