@@ -44,7 +44,7 @@ class Export(EndToEnd):
     def test_an_adapter_becomes_gguf_alone_and_merged(self):
         adapter = self.run_of("chat", **LORA)
         lora, merged, again = [self.folder / name for name in ("lora.gguf", "merged.gguf", "again.gguf")]
-        self.assertRegex(self.export(adapter, lora, "--format", "gguf").out, r"exported the adapter .*chat .*\(f16, ")
+        self.assertRegex(self.export(adapter, lora).out, r"exported the adapter .*chat .*\(f16, ")
         self.assertEqual(kinds(lora), ("adapter", 8))
         self.assertNotIn("[trainer]", self.export(adapter, merged, "--format", "gguf", "--merge", "--type", "q8_0").err)
         refused = self.trainer("generate", merged, "--prompt", "x").wait()
