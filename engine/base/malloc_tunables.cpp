@@ -12,7 +12,7 @@ struct Tunable {
 };
 constexpr Tunable kTunables[] = {
     {"glibc.malloc.hugetlb", "1"},
-    {"glibc.malloc.mmap_threshold", "134217728"},    // larger blocks go back to the system when they are freed
+    {"glibc.malloc.mmap_threshold", "134217728"},   // larger blocks go back to the system when they are freed
     {"glibc.malloc.trim_threshold", "8589934592"},  // so much stays when the last blocks of the heap are freed
 };
 

@@ -40,7 +40,7 @@ void read_rotated(nn::ConfigReader& reader, Config& c) {
   reader.number("no_rope_layer_interval", 1, interval);
   std::vector<int64_t> rotated;
   for (int64_t i = 0; i < c.layers; ++i) rotated.push_back((i + 1) % interval == 0 ? 0 : 1);
-  reader.tokens(kKey, rotated);
+  if (reader.has(kKey)) reader.tokens(kKey, rotated);
   const bool known = std::all_of(rotated.begin(), rotated.end(), [](int64_t is) { return is == 0 || is == 1; });
   if (!known || static_cast<int64_t>(rotated.size()) < c.layers)
     return reader.wrong(kKey, fmt::format("{} times 0 or 1", c.layers));
@@ -78,7 +78,9 @@ void read_tokens(nn::ConfigReader& reader, Config& c) {
   c.bos = c.dialect.bos, c.eos = c.dialect.eos, c.pad = c.dialect.pad;
   reader.tokens("bos_token_id", c.bos);
   reader.tokens("eos_token_id", c.eos);
-  if (reader.has("pad_token_id") && reader.value("pad_token_id") != -1)  // -1 means none in the oldest LLaMA folders
+  if (reader.has("pad_token_id") && reader.value("pad_token_id") == -1)  // none, in the oldest LLaMA folders
+    c.pad.clear();
+  else
     reader.tokens("pad_token_id", c.pad);
 }
 

@@ -33,7 +33,7 @@ struct Dialect {
   int64_t max_positions = 2048;
   int64_t kv_heads = 0;  // 0: as many as heads
   int64_t head_dim = 0;  // 0: hidden_size / heads
-  double rope_theta = 10000;
+  double rope_theta = nn::RopeOptions().theta;
   bool tied_head = false;
   std::vector<int64_t> bos{1}, eos{2}, pad{};
   std::string ia3_projection = "k_proj";  // that PEFT's IA3 scales by default, besides v_proj
@@ -44,8 +44,8 @@ struct Config {
   Dialect dialect;
   Task task = Task::kCausalLm;
   std::vector<std::string> labels;  // class names
-  int64_t vocab_size = 0, hidden_size = 4096, intermediate_size = 0, layers = 32, heads = 32, kv_heads = 0,
-          head_dim = 0, max_positions = 0;
+  int64_t vocab_size = 0, hidden_size = 0, intermediate_size = 0, layers = 0, heads = 0, kv_heads = 0, head_dim = 0,
+          max_positions = 0;
   std::string hidden_act = "silu";
   nn::Activation activation = nn::Activation::kSilu;  // hidden_act
   double rms_norm_eps = 1e-6, initializer_range = 0.02, attention_dropout = 0;

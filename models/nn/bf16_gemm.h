@@ -28,7 +28,7 @@ namespace trainer::nn {
 /// The number of parts that fp32 numbers are split into: "highest" is 3, "high" 2 and "medium" 1.
 int bf16_parts();
 
-/// This CPU's instructions for products of numbers of so many parts; null: fp32 is faster.
+/// Multiplies numbers of `parts` parts by the fastest instructions of this CPU; null if products in fp32 are faster.
 Bf16Multiply* bf16_multiply_for(int parts);
 
 /// c [m, n] = alpha * a b + beta * c over k terms, by `multiply`, on libtorch's threads. With beta 0, c is never read.

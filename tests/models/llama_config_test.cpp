@@ -1,4 +1,5 @@
 // config.json of the LLaMA family: names, defaults, refusals.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "engine/base/errors.h"
@@ -122,6 +123,19 @@ TEST(LlamaConfig, WindowsByLayer) {
             (std::vector<bool>{false, false, true}));
   EXPECT_EQ(parsed(R"({"num_hidden_layers": 3, "sliding_window": 8, "max_window_layers": 0})").windowed,
             (std::vector<bool>{false, false, false}));
+}
+
+TEST(LlamaConfig, AnExplicitNullIsNoneAndAMissingKeyTheFamilysOwn) {
+  Dialect dialect;
+  dialect.pad = {5};
+  dialect.window = Dialect::Window::kWithoutRope;
+  const auto parsed = [&](const std::string& json) { return models::llama::parse_config(request_for(json), dialect); };
+  EXPECT_EQ(parsed("{}").pad, std::vector<int64_t>{5});
+  EXPECT_EQ(parsed(R"({"pad_token_id": 7})").pad, std::vector<int64_t>{7});
+  for (const char* none : {"null", "-1"})
+    EXPECT_EQ(parsed(fmt::format(R"({{"pad_token_id": {}}})", none)).pad, std::vector<int64_t>{}) << none;
+  EXPECT_EQ(parsed(R"({"num_hidden_layers": 2, "no_rope_layer_interval": 2, "no_rope_layers": null})").rotated,
+            (std::vector<bool>{true, false}));
 }
 
 TEST(LlamaModel, TiedHeadIsUntiedIfTheFolderHasTwoWeights) {

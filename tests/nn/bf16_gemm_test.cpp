@@ -63,7 +63,7 @@ struct Instructions {
 class Bf16Products : public ::testing::TestWithParam<Instructions> {
  protected:
   void SetUp() override {
-    if (!GetParam().there()) GTEST_SKIP() << "this CPU doesn't have them";
+    if (!GetParam().there()) GTEST_SKIP() << "this CPU lacks the instructions";
   }
   Bf16Multiply& multiply() const { return *GetParam().multiply; }
   int most_parts() const { return GetParam().most_parts; }

@@ -43,8 +43,7 @@ std::vector<Program> programs(at::ScalarType type) {
   if (type != at::kFloat)
     all.push_back({"widened", [](const auto& a, const auto& b, auto& out) { half_product(a, b, {}, 0, 1, out); }});
   for (const auto& [name, parts] : {std::pair{"highest", 3}, {"high", 2}, {"medium", 1}}) {
-    if (type != at::kFloat && parts != 1) continue;
-    if (bf16_multiply_for(parts) == nullptr) continue;
+    if ((type != at::kFloat && parts != 1) || bf16_multiply_for(parts) == nullptr) continue;
     all.push_back({name, [precision = name](const auto& a, const auto& b, auto& out) {
                      at::globalContext().setFloat32MatmulPrecision(precision);
                      bf16_product(a, b, {}, 0, 1, out);
