@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
@@ -39,12 +40,27 @@ class TrieWalk {
   TrieWalk(std::string_view trie, std::string_view replacements)
       : units_(trie.size() / 4), matches_(trie.size() / 4, kUnseen), replacements_(replacements) {
     for (size_t i = 0; i < units_.size(); ++i) units_[i].bits = little_endian(trie.substr(4 * i));
+    find_children();
   }
 
   void check() { visit(0, 0); }
 
  private:
   static constexpr int kUnseen = -1, kOnPath = -2;
+
+  /// Sorts the units by the base of which they are children. (Trying 256 bytes at each node takes ten times as long.)
+  void find_children() {
+    const auto base_of = [&](size_t child) -> size_t {
+      const uint32_t label = units_[child].label();
+      return label < kBlock ? child ^ label : units_.size();  // units_.size(): no child, but a value
+    };
+    first_child_.resize(units_.size() + 2);
+    for (size_t i = 0; i < units_.size(); ++i) ++first_child_[base_of(i) + 1];
+    std::partial_sum(first_child_.begin(), first_child_.end(), first_child_.begin());
+    children_.resize(units_.size());
+    auto next = first_child_;
+    for (size_t i = 0; i < units_.size(); ++i) children_[next[base_of(i)]++] = static_cast<uint32_t>(i);
+  }
 
   /// The maximum number of values on a path from `node` downward.
   int visit(uint32_t node, int depth) {
@@ -56,10 +72,8 @@ class TrieWalk {
     size_t base = node ^ unit.offset();
     if ((base | (kBlock - 1)) >= units_.size()) throw Malformed{"its normalization table points out of bounds"};
     int below = 0;
-    for (uint32_t byte = 0; byte < kBlock; ++byte) {
-      auto child = static_cast<uint32_t>(base ^ byte);
-      if (units_[child].label() == byte) below = std::max(below, visit(child, depth + 1));
-    }
+    for (uint32_t i = first_child_[base]; i < first_child_[base + 1]; ++i)
+      below = std::max(below, visit(children_[i], depth + 1));
     if (unit.has_value()) check_replacement(units_[base].value());
     int matches = below + (unit.has_value() ? 1 : 0);
     if (matches > kMaxMatches) throw Malformed{"its normalization table has too many nested rules"};
@@ -76,6 +90,7 @@ class TrieWalk {
   }
 
   std::vector<Unit> units_;
+  std::vector<uint32_t> first_child_, children_;  // children_[first_child_[base]], …: all children at `base`
   std::vector<int> matches_;
   std::string_view replacements_;
 };

@@ -8,6 +8,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/gpu_library.h"
 #include "engine/dist/memory.h"
+#include "engine/operators/lazy_registration.h"
 
 namespace trainer::dist {
 namespace {
@@ -18,6 +19,7 @@ const Accelerator* load_library() {
   const std::string path = gpu_library_path();
   if (!std::filesystem::exists(path)) return nullptr;
   setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", /*overwrite=*/0);  // Note [Finding GPUs]
+  const operators::KeepRegistrations keep;
   // Global: its dependencies resolve each other's symbols.
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   auto* const entry = library != nullptr ? reinterpret_cast<Entry*>(dlsym(library, "trainer_accelerator")) : nullptr;
