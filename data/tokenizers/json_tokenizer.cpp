@@ -193,13 +193,19 @@ class JsonTokenizer : public Tokenizer {
 }  // namespace
 
 std::unique_ptr<Tokenizer> open_tokenizer_json(const fs::path& file) {
-  return make_json_tokenizer(parse_json(read_file(file, kMaxTokenizerBytes), file.string()), file,
-                             read_tokenizer_settings(file));
+  const std::string text = read_file(file, kMaxTokenizerBytes);
+  if (auto parsed = parse_bpe_tokenizer(text)) {
+    try {
+      return make_json_tokenizer(parsed->root, file, read_tokenizer_settings(file), &parsed->lists);
+    } catch (const InputError&) {  // thrown again below, or of a piece that stands twice, of which the last counts
+    }
+  }
+  return make_json_tokenizer(parse_json(text, file.string()), file, read_tokenizer_settings(file));
 }
 
 std::unique_ptr<Tokenizer> make_json_tokenizer(const nlohmann::json& root, const fs::path& file,
-                                               TokenizerSettings settings) {
-  return std::make_unique<JsonTokenizer>(read_tokenizer_json(root, file.string()), std::move(settings),
+                                               TokenizerSettings settings, TokenLists* lists) {
+  return std::make_unique<JsonTokenizer>(read_tokenizer_json(root, file.string(), lists), std::move(settings),
                                          tokenizer_files_in(file.parent_path()));
 }
 

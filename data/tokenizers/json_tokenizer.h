@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "data/tokenizers/token_lists.h"
 #include "data/tokenizers/tokenizer.h"
 #include "data/tokenizers/tokenizer_files.h"
 
@@ -25,8 +26,9 @@ std::unique_ptr<Tokenizer> open_vocab_files(const std::filesystem::path& vocab_f
 /// Errors: InputError.
 nlohmann::json read_vocab_files(const std::filesystem::path& vocab_file, TokenizerSettings& settings);
 
-/// The tokenizer that `root`, the content of `file`, and `settings` describe. Errors: InputError.
+/// The tokenizer that `root`, the content of `file`, and `settings` describe; `lists` as in read_tokenizer_json().
+/// Errors: InputError.
 std::unique_ptr<Tokenizer> make_json_tokenizer(const nlohmann::json& root, const std::filesystem::path& file,
-                                               TokenizerSettings settings);
+                                               TokenizerSettings settings, TokenLists* lists = nullptr);
 
 }  // namespace trainer::data

@@ -12,8 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kMaxTokenId = 1 << 24;  // ids are rows of an embedding
-
 /// The pieces of `vocab`, an object of ids by piece.
 VocabList read_vocab(const JsonView& view, int64_t& largest_id) {
   VocabList vocab;
@@ -40,10 +38,9 @@ std::pair<std::string, std::string> read_merge(const json& merge, bool& good) {
   if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
     return {merge[0].get<std::string>(), merge[1].get<std::string>()};
   }
-  std::string both = merge.is_string() ? merge.get<std::string>() : "";
-  size_t space = both.find(' ');
-  good = good && space != std::string::npos && both.find(' ', space + 1) == std::string::npos;
-  return good ? std::pair(both.substr(0, space), both.substr(space + 1)) : std::pair<std::string, std::string>();
+  auto parts = merge.is_string() ? split_merge(merge.get_ref<const std::string&>()) : std::nullopt;
+  good = good && parts.has_value();
+  return parts.value_or(std::pair<std::string, std::string>());
 }
 
 std::vector<std::pair<std::string, std::string>> read_merges(const JsonView& view) {
@@ -61,11 +58,17 @@ std::vector<std::pair<std::string, std::string>> read_merges(const JsonView& vie
   return merges;
 }
 
-ReadTokenModel read_bpe(const JsonView& view) {
+ReadTokenModel read_bpe(const JsonView& view, TokenLists* lists) {
   ReadTokenModel result;
   BpeOptions options;
-  options.vocab = read_vocab(view.at("vocab"), result.largest_id);
-  options.merges = read_merges(view.at("merges"));
+  if (lists != nullptr) {
+    options.vocab = std::move(lists->vocab);
+    options.merges = std::move(lists->merges);
+    for (const auto& [piece, id] : options.vocab) result.largest_id = std::max(result.largest_id, id);
+  } else {
+    options.vocab = read_vocab(view.at("vocab"), result.largest_id);
+    options.merges = read_merges(view.at("merges"));
+  }
   result.unk_token = view.at("unk_token").text("");
   if (!result.unk_token.empty()) options.unk_token = result.unk_token;
   options.continuing_subword_prefix = view.at("continuing_subword_prefix").text("");
@@ -105,7 +108,7 @@ double as_library_reads(double score) {
   return std::copysign(static_cast<double>(digits) / std::pow(10.0, -exponent), score);
 }
 
-ReadTokenModel read_unigram(const JsonView& view) {
+ReadTokenModel read_unigram(const JsonView& view, TokenLists*) {
   ReadTokenModel result;
   UnigramOptions options;
   JsonView vocab = view.at("vocab");
@@ -135,7 +138,7 @@ ReadTokenModel read_unigram(const JsonView& view) {
   return result;
 }
 
-ReadTokenModel read_word_piece(const JsonView& view) {
+ReadTokenModel read_word_piece(const JsonView& view, TokenLists*) {
   ReadTokenModel result;
   WordPieceOptions options;
   options.vocab = read_vocab(view.at("vocab"), result.largest_id);
@@ -146,7 +149,7 @@ ReadTokenModel read_word_piece(const JsonView& view) {
   return result;
 }
 
-ReadTokenModel read_word_level(const JsonView& view) {
+ReadTokenModel read_word_level(const JsonView& view, TokenLists*) {
   ReadTokenModel result;
   WordLevelOptions options;
   options.vocab = read_vocab(view.at("vocab"), result.largest_id);
@@ -155,7 +158,7 @@ ReadTokenModel read_word_level(const JsonView& view) {
   return result;
 }
 
-using TokenModelReader = ReadTokenModel (*)(const JsonView&);
+using TokenModelReader = ReadTokenModel (*)(const JsonView&, TokenLists*);
 
 /// Guesses the type, which older files don't contain.
 TokenModelReader guess(const JsonView& view) {
@@ -166,15 +169,15 @@ TokenModelReader guess(const JsonView& view) {
 
 }  // namespace
 
-ReadTokenModel read_token_model(const JsonView& view) {
+ReadTokenModel read_token_model(const JsonView& view, TokenLists* lists) {
   if (!view.is_object()) {
     view.problem("expected an object");
     return {};
   }
-  if (view.at("type").is_null()) return guess(view)(view);
+  if (view.at("type").is_null()) return guess(view)(view, nullptr);
   auto read = view.at("type").choice<TokenModelReader>(
       {{"BPE", read_bpe}, {"Unigram", read_unigram}, {"WordPiece", read_word_piece}, {"WordLevel", read_word_level}});
-  return read ? (*read)(view) : ReadTokenModel{};
+  return read ? (*read)(view, lists) : ReadTokenModel{};
 }
 
 }  // namespace trainer::data

@@ -17,7 +17,7 @@ std::vector<AddedToken> read_added_tokens(const JsonView& view) {
 
 }  // namespace
 
-TokenizerStages read_tokenizer_json(const nlohmann::json& root, const std::string& file) {
+TokenizerStages read_tokenizer_json(const nlohmann::json& root, const std::string& file, TokenLists* lists) {
   JsonProblems problems;
   JsonView view(root, problems);
   if (!view.is_object()) view.problem("expected a JSON object");
@@ -28,7 +28,7 @@ TokenizerStages read_tokenizer_json(const nlohmann::json& root, const std::strin
   stages.decoder = read_decoder(view.at("decoder"));
   std::vector<AddedToken> added = read_added_tokens(view.at("added_tokens"));
   try {
-    ReadTokenModel read = read_token_model(view.at("model"));
+    ReadTokenModel read = read_token_model(view.at("model"), lists);
     stages.model = std::move(read.model);
     stages.largest_id = read.largest_id;
     stages.unk_token = std::move(read.unk_token);

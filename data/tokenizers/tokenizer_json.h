@@ -28,7 +28,7 @@ struct TokenizerStages {
 };
 
 /// Makes the stages that `root`, the content of `file`, describes. `truncation` and `padding` are ignored: they are up
-/// to the caller. Errors: InputError with the path of each problem.
-TokenizerStages read_tokenizer_json(const nlohmann::json& root, const std::string& file);
+/// to the caller. `lists`: taken from `root` when it was parsed. Errors: InputError with the path of each problem.
+TokenizerStages read_tokenizer_json(const nlohmann::json& root, const std::string& file, TokenLists* lists = nullptr);
 
 }  // namespace trainer::data

@@ -1,49 +1,60 @@
 #include "data/tokenizers/models/seams.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <array>
+#include <utility>
 
 namespace trainer::data {
 namespace {
 
 constexpr size_t kManyWays = 4;
 
-/// The initial symbols that a piece can begin and end with.
+/// The initial symbols that a piece can begin or end with.
 struct Ways {
-  size_t bytes = 0;
-  std::vector<int32_t> begins, ends;
+  std::array<int32_t, kManyWays> ids;
+  size_t count = 0;
+
+  const int32_t* begin() const { return ids.data(); }
+  const int32_t* end() const { return ids.data() + count; }
+
+  /// False when there are too many.
+  bool add(const Ways& others) {
+    for (const int32_t id : others) {
+      if (std::find(begin(), end(), id) != end()) continue;
+      if (count == kManyWays) return false;
+      ids[count++] = id;
+    }
+    return true;
+  }
 };
 
-/// Adds `ids`; false when there are too many.
-bool add(std::vector<int32_t>& to, const std::vector<int32_t>& ids) {
-  for (int32_t id : ids) {
-    if (std::find(to.begin(), to.end(), id) == to.end()) to.push_back(id);
-  }
-  return to.size() <= kManyWays;
+/// The index of the piece `id`.
+size_t place_of(std::span<const Seams::Piece> pieces, int32_t id) {
+  // Most vocabularies have no gaps.
+  if (static_cast<size_t>(id) < pieces.size() && pieces[static_cast<size_t>(id)].id == id)
+    return static_cast<size_t>(id);
+  return static_cast<size_t>(std::ranges::lower_bound(pieces, id, {}, &Seams::Piece::id) - pieces.begin());
 }
 
 }  // namespace
 
 Seams::Seams(std::span<const Piece> pieces, const Merges& merges) : Seams() {
-  std::unordered_map<int32_t, Ways> ways(pieces.size());
-  for (const Piece& piece : pieces) {
-    Ways& own = ways[piece.id];
-    own.bytes = piece.bytes;
-    if (piece.is_first) own.begins = own.ends = {piece.id};
-  }
+  std::vector<Ways> begins(pieces.size()), ends(pieces.size());
+  for (size_t i = 0; i < pieces.size(); ++i)
+    if (pieces[i].is_first) begins[i] = ends[i] = {{pieces[i].id}, 1};
   // Parts are shorter than their result, so in order of length every part is complete before it is used.
-  std::vector<const Merges::Rule*> rules;
-  for (const Merges::Rule& rule : merges.rules()) rules.push_back(&rule);
-  std::stable_sort(rules.begin(), rules.end(),
-                   [&](const auto* a, const auto* b) { return ways[a->result].bytes < ways[b->result].bytes; });
+  std::vector<std::pair<size_t, const Merges::Rule*>> rules;
+  rules.reserve(merges.rules().size());
+  for (const Merges::Rule& rule : merges.rules())
+    rules.emplace_back(pieces[place_of(pieces, rule.result)].bytes, &rule);
+  std::ranges::stable_sort(rules, {}, &std::pair<size_t, const Merges::Rule*>::first);
   std::vector<uint64_t> seams(kBits / 64, 0);
-  for (const Merges::Rule* rule : rules) {
-    const Ways& left = ways[rule->left];
-    const Ways& right = ways[rule->right];
-    Ways& result = ways[rule->result];
-    if (!add(result.begins, left.begins) || !add(result.ends, right.ends)) return;
-    for (int32_t end : left.ends) {
-      for (int32_t begin : right.begins) {
+  for (const auto& [bytes, rule] : rules) {
+    const size_t left = place_of(pieces, rule->left), right = place_of(pieces, rule->right);
+    const size_t result = place_of(pieces, rule->result);
+    if (!begins[result].add(begins[left]) || !ends[result].add(ends[right])) return;
+    for (const int32_t end : ends[left]) {
+      for (const int32_t begin : begins[right]) {
         const uint64_t bit = place(end, begin);
         seams[bit / 64] |= uint64_t{1} << (bit % 64);
       }

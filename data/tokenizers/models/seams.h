@@ -26,7 +26,7 @@ class Seams {
     size_t bytes;
     bool is_first;  ///< it can be an initial symbol: a character, a byte piece, the unknown piece
   };
-  /// `pieces` by id, none empty. Each merge's result must have as many bytes as its parts together. If a piece can
+  /// `pieces` sorted by id, none empty, with those of all merges. Each merge's result must have as many bytes as its parts together. If a piece can
   /// begin or end with too many symbols, there are no seams.
   Seams(std::span<const Piece> pieces, const Merges& merges);
 
