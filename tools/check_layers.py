@@ -22,8 +22,8 @@ RULES = [
     ("c10d", re.compile(r"(torch/csrc/distributed/|gloo/|nccl\.h|mpi\.h)"), ("engine/dist",), ()),
 ]
 JSON_PARSE = re.compile(r"[jJ]son::(parse|sax_parse|accept|from_\w+)\(")
-JSON_PARSERS = ("engine/base/bounded_json.h", "data/json/parse_json.cpp", "data/tokenizers/token_lists.cpp", "engine/config/document/json_reader.cpp",
-                "engine/tensorfile/header.cpp", "engine/tensorfile/tensor_folder.cpp")
+JSON_PARSERS = ("engine/base/bounded_json.h", "data/json/parse_json.cpp", "data/tokenizers/token_lists.cpp",
+                "engine/config/document/json_reader.cpp", "engine/tensorfile/header.cpp", "engine/tensorfile/tensor_folder.cpp")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 Layer = collections.namedtuple("Layer", "name folder sources depends torch")
 
