@@ -15,13 +15,17 @@ namespace {
 
 using Entry = const Accelerator*();
 
+void* open_library(const std::string& path) {
+  const operators::KeepRegistrations keep;
+  // Global: its dependencies resolve each other's symbols.
+  return dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+}
+
 const Accelerator* load_library() {
   const std::string path = gpu_library_path();
   if (!std::filesystem::exists(path)) return nullptr;
   setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", /*overwrite=*/0);  // Note [Finding GPUs]
-  const operators::KeepRegistrations keep;
-  // Global: its dependencies resolve each other's symbols.
-  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  void* const library = open_library(path);
   auto* const entry = library != nullptr ? reinterpret_cast<Entry*>(dlsym(library, "trainer_accelerator")) : nullptr;
   if (entry == nullptr)
     throw MachineError("{} cannot be loaded: {}\n  `tools/setup.sh --cuda` installs the libraries it needs.", path,
