@@ -17,10 +17,19 @@ namespace fs = std::filesystem;
 
 FolderSign::FolderSign(const fs::path& folder) : folder_(folder), content_(random_bytes(16)) {
   name_ = ".machines-" + hex(content_.substr(0, 4));
-  publish_file(folder_ / name_, content_);
+  try {
+    publish_file(folder_ / name_, content_);
+  } catch (const MachineError&) {  // it may be there: what failed can be the sync of the folder
+    remove();
+    throw;
+  }
 }
 
 FolderSign::~FolderSign() {
+  remove();
+}
+
+void FolderSign::remove() {
   std::error_code ignored;  // it may be gone with its folder
   fs::remove(folder_ / name_, ignored);
 }

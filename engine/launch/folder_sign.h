@@ -19,6 +19,8 @@ class FolderSign {
   const std::string& content() const { return content_; }
 
  private:
+  void remove();
+
   std::filesystem::path folder_;
   std::string name_, content_;
 };
