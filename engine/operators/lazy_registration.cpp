@@ -1,9 +1,5 @@
 #include "engine/operators/lazy_registration.h"
 
-#include <dlfcn.h>
-
-#include <cstdio>
-#include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -16,6 +12,8 @@
 #include <torch/csrc/jit/frontend/function_schema_parser.h>
 #include <torch/library.h>
 
+#include "engine/operators/libtorchs_own.h"
+
 namespace {
 
 using c10::Dispatcher;
@@ -25,7 +23,9 @@ using c10::OperatorName;
 using torch::_RegisterOrVerify;
 using torch::CppFunction;
 using torch::Library;
-using Tags = std::vector<at::Tag>;
+using trainer::operators::fail;
+using trainer::operators::Tags;
+namespace own = trainer::operators::own;
 
 struct Definition {
   Library* library;
@@ -65,38 +65,6 @@ const struct Loaded {
   Loaded() { --kept().loading; }
 } loaded;
 
-[[noreturn]] void fail(const char* what, const std::string& which) {
-  std::fprintf(stderr, "trainer: %s %s. Use the libtorch that trainer was built with.\n", what, which.c_str());
-  std::abort();  // called before main()
-}
-
-template <typename Function>
-Function libtorchs_own(const char* mangled) {
-  void* const found = dlsym(RTLD_NEXT, mangled);
-  if (found == nullptr) fail("this libtorch has no", mangled);
-  return reinterpret_cast<Function>(found);
-}
-
-void define(Library& library, FunctionSchema&& schema, OperatorName* name, const Tags& tags, _RegisterOrVerify mode) {
-  static const auto own =
-      libtorchs_own<Library& (*)(Library*, FunctionSchema&&, OperatorName*, const Tags&, _RegisterOrVerify)>(
-          "_ZNR5torch7Library4_defEON3c1014FunctionSchemaEPNS1_12OperatorNameERKSt6vectorIN2at3TagESaIS8_EENS_"
-          "17_RegisterOrVerifyE");
-  own(&library, std::move(schema), name, tags, mode);
-}
-
-void implement(Library& library, const char* name, CppFunction&& function, _RegisterOrVerify mode) {
-  static const auto own = libtorchs_own<Library& (*)(Library*, const char*, CppFunction&&, _RegisterOrVerify)>(
-      "_ZNR5torch7Library5_implEPKcONS_11CppFunctionENS_17_RegisterOrVerifyE");
-  own(&library, name, std::move(function), mode);
-}
-
-FunctionSchema parse(const std::string& text, bool type_variables) {
-  static const auto own = libtorchs_own<FunctionSchema (*)(const std::string&, bool)>(
-      "_ZN5torch3jit11parseSchemaERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEb");
-  return own(text, type_variables);
-}
-
 /// The schema `text` without its arguments.
 FunctionSchema only_name(const std::string& text) {
   const std::string full = text.substr(0, text.find_first_of(" ("));
@@ -110,7 +78,7 @@ std::string key(const std::string& name, const std::string& overload) {
 
 FunctionSchema whole_schema(Definition& given) {
   if (auto* const schema = std::get_if<FunctionSchema>(&given.schema)) return std::move(*schema);
-  FunctionSchema schema = parse(std::get<std::string>(given.schema), false);
+  FunctionSchema schema = own::parse(std::get<std::string>(given.schema), false);
   schema.setAliasAnalysis(given.aliases);
   return schema;
 }
@@ -118,9 +86,10 @@ FunctionSchema whole_schema(Definition& given) {
 void register_operator(Operator& given) {
   if (std::exchange(given.registered, true)) return;
   if (auto definition = std::exchange(given.definition, std::nullopt))
-    define(*definition->library, whole_schema(*definition), nullptr, definition->tags, _RegisterOrVerify::REGISTER);
+    own::define(*definition->library, whole_schema(*definition), nullptr, definition->tags,
+                _RegisterOrVerify::REGISTER);
   for (auto& kernel : std::exchange(given.kernels, std::vector<Kernel>()))
-    implement(*kernel.library, kernel.name.c_str(), std::move(kernel.function), _RegisterOrVerify::REGISTER);
+    own::implement(*kernel.library, kernel.name.c_str(), std::move(kernel.function), _RegisterOrVerify::REGISTER);
 }
 
 /// Where to keep a registration of an operator. Null: it is to take effect now, after those that were kept.
@@ -159,7 +128,7 @@ namespace torch::jit {
 
 FunctionSchema parseSchema(const std::string& text, bool type_variables) {
   const std::lock_guard lock(kept().mutex);
-  if (kept().loading == 0 || type_variables) return parse(text, type_variables);
+  if (kept().loading == 0 || type_variables) return own::parse(text, type_variables);
   auto& unparsed = kept().unparsed;
   if (!unparsed.empty()) fail("this libtorch doesn't define what it parses:", unparsed);
   unparsed = text;
@@ -186,7 +155,7 @@ Library& Library::_def(FunctionSchema&& schema, OperatorName* name, const Tags& 
   if (found != nullptr && !found->definition)
     found->definition = std::move(definition);
   else
-    define(*this, whole_schema(definition), name, tags, mode);
+    own::define(*this, whole_schema(definition), name, tags, mode);
   return *this;
 }
 
@@ -195,7 +164,7 @@ Library& Library::_impl(const char* name, CppFunction&& function, _RegisterOrVer
   const std::string given = name;
   auto* const found = keeper(ns_ && given.find("::") == given.npos ? *ns_ + "::" + given : given, mode);
   if (found == nullptr) {
-    implement(*this, name, std::move(function), mode);
+    own::implement(*this, name, std::move(function), mode);
   } else {
     function.schema_.reset();  // inferred from the function's type, to be compared with the operator's
     found->kernels.push_back({this, given, std::move(function)});
@@ -208,17 +177,13 @@ Library& Library::_impl(const char* name, CppFunction&& function, _RegisterOrVer
 namespace c10 {
 
 std::optional<OperatorHandle> Dispatcher::findSchema(const OperatorName& name) {
-  static const auto own = libtorchs_own<std::optional<OperatorHandle> (*)(Dispatcher*, const OperatorName&)>(
-      "_ZN3c1010Dispatcher10findSchemaERKNS_12OperatorNameE");
   look_up(name);
-  return own(this, name);
+  return own::find_schema(*this, name);
 }
 
 OperatorHandle Dispatcher::findSchemaOrThrow(const char* name, const char* overload) {
-  static const auto own = libtorchs_own<OperatorHandle (*)(Dispatcher*, const char*, const char*)>(
-      "_ZN3c1010Dispatcher17findSchemaOrThrowEPKcS2_");
   look_up({name, overload});
-  return own(this, name, overload);
+  return own::find_schema_or_throw(*this, name, overload);
 }
 
 }  // namespace c10
