@@ -13,11 +13,11 @@ class ListParser final : public nlohmann::json_sax<json> {
  public:
   ParsedTokenizer parsed;
 
-  /// Whether both lists were found, once each, in a model of type BPE.
+  /// Whether both lists were found, once each, in a model of type BPE, and there are pieces.
   bool complete() const {
     const auto model = parsed.root.find("model");
-    return vocabs_ == 1 && merges_ == 1 && models_ == 1 && model != parsed.root.end() && model->is_object() &&
-           model->value("type", json()) == "BPE";
+    return vocabs_ == 1 && merges_ == 1 && models_ == 1 && !parsed.lists.vocab.empty() && model != parsed.root.end() &&
+           model->is_object() && model->value("type", json()) == "BPE";
   }
 
   bool null() override { return add(nullptr); }
