@@ -39,6 +39,7 @@ class ListParser final : public nlohmann::json_sax<json> {
       (parts_ == 1 ? parsed.lists.merges.emplace_back().first : parsed.lists.merges.back().second) = std::move(value);
       return true;
     }
+    if (in_model() && key_ == "type" && value != "BPE") return false;  // before the pieces, in most files
     if (list_ != kMerges) return add(std::move(value));
     auto parts = split_merge(value);
     if (parts) parsed.lists.merges.push_back(std::move(*parts));
@@ -63,6 +64,7 @@ class ListParser final : public nlohmann::json_sax<json> {
       return begin(kPair);
     }
     if (in_model() && key_ == "merges") return ++merges_ == 1 && begin(kMerges);
+    if (in_model() && key_ == "vocab") return false;
     return open(json::array());
   }
   bool end_array() override {
@@ -75,7 +77,8 @@ class ListParser final : public nlohmann::json_sax<json> {
  private:
   enum List { kNone, kVocab, kMerges, kPair };
 
-  bool in_model() const { return models_ == 1 && open_.size() == 2 && open_.back() == model_; }
+  /// Among the model's own members.
+  bool in_model() const { return list_ == kNone && models_ == 1 && open_.size() == 2 && open_.back() == model_; }
 
   bool begin(List list) {
     list_ = list;
