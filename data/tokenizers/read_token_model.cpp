@@ -58,17 +58,10 @@ std::vector<std::pair<std::string, std::string>> read_merges(const JsonView& vie
   return merges;
 }
 
-ReadTokenModel read_bpe(const JsonView& view, TokenLists* lists) {
+ReadTokenModel bpe_with(TokenLists lists, const JsonView& view) {
   ReadTokenModel result;
-  BpeOptions options;
-  if (lists != nullptr) {
-    options.vocab = std::move(lists->vocab);
-    options.merges = std::move(lists->merges);
-    for (const auto& [piece, id] : options.vocab) result.largest_id = std::max(result.largest_id, id);
-  } else {
-    options.vocab = read_vocab(view.at("vocab"), result.largest_id);
-    options.merges = read_merges(view.at("merges"));
-  }
+  for (const auto& [piece, id] : lists.vocab) result.largest_id = std::max(result.largest_id, id);
+  BpeOptions options{.vocab = std::move(lists.vocab), .merges = std::move(lists.merges)};
   result.unk_token = view.at("unk_token").text("");
   if (!result.unk_token.empty()) options.unk_token = result.unk_token;
   options.continuing_subword_prefix = view.at("continuing_subword_prefix").text("");
@@ -82,6 +75,12 @@ ReadTokenModel read_bpe(const JsonView& view, TokenLists* lists) {
   }
   if (view.is_clean()) result.model = make_bpe(std::move(options));
   return result;
+}
+
+ReadTokenModel read_bpe(const JsonView& view) {
+  int64_t largest_id = -1;
+  VocabList vocab = read_vocab(view.at("vocab"), largest_id);
+  return bpe_with({std::move(vocab), read_merges(view.at("merges"))}, view);
 }
 
 /// A score as `tokenizers` parses it: all digits as one number, divided by a power of ten, which rounds twice. This
@@ -108,7 +107,7 @@ double as_library_reads(double score) {
   return std::copysign(static_cast<double>(digits) / std::pow(10.0, -exponent), score);
 }
 
-ReadTokenModel read_unigram(const JsonView& view, TokenLists*) {
+ReadTokenModel read_unigram(const JsonView& view) {
   ReadTokenModel result;
   UnigramOptions options;
   JsonView vocab = view.at("vocab");
@@ -138,7 +137,7 @@ ReadTokenModel read_unigram(const JsonView& view, TokenLists*) {
   return result;
 }
 
-ReadTokenModel read_word_piece(const JsonView& view, TokenLists*) {
+ReadTokenModel read_word_piece(const JsonView& view) {
   ReadTokenModel result;
   WordPieceOptions options;
   options.vocab = read_vocab(view.at("vocab"), result.largest_id);
@@ -149,7 +148,7 @@ ReadTokenModel read_word_piece(const JsonView& view, TokenLists*) {
   return result;
 }
 
-ReadTokenModel read_word_level(const JsonView& view, TokenLists*) {
+ReadTokenModel read_word_level(const JsonView& view) {
   ReadTokenModel result;
   WordLevelOptions options;
   options.vocab = read_vocab(view.at("vocab"), result.largest_id);
@@ -158,7 +157,7 @@ ReadTokenModel read_word_level(const JsonView& view, TokenLists*) {
   return result;
 }
 
-using TokenModelReader = ReadTokenModel (*)(const JsonView&, TokenLists*);
+using TokenModelReader = ReadTokenModel (*)(const JsonView&);
 
 /// Guesses the type, which older files don't contain.
 TokenModelReader guess(const JsonView& view) {
@@ -174,10 +173,11 @@ ReadTokenModel read_token_model(const JsonView& view, TokenLists* lists) {
     view.problem("expected an object");
     return {};
   }
-  if (view.at("type").is_null()) return guess(view)(view, nullptr);
+  if (lists != nullptr) return bpe_with(std::move(*lists), view);
+  if (view.at("type").is_null()) return guess(view)(view);
   auto read = view.at("type").choice<TokenModelReader>(
       {{"BPE", read_bpe}, {"Unigram", read_unigram}, {"WordPiece", read_word_piece}, {"WordLevel", read_word_level}});
-  return read ? (*read)(view, lists) : ReadTokenModel{};
+  return read ? (*read)(view) : ReadTokenModel{};
 }
 
 }  // namespace trainer::data

@@ -3,6 +3,7 @@
 
 #include "data/json/parse_json.h"
 #include "data/tokenizers/json_tokenizer.h"
+#include "data/tokenizers/token_lists.h"
 #include "data/tokenizers/tokenizer_files.h"
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
@@ -41,12 +42,12 @@ json read_merges(const fs::path& path) {
   json merges = json::array();
   for_each_line(path, [&](std::string_view line, int64_t number) {
     if (line.empty() || (number == 1 && line.starts_with("#version"))) return;
-    size_t space = line.find(' ');
-    if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
+    const auto parts = split_merge(line);
+    if (!parts) {
       throw InputError("{}:{}: expected a merge, two pieces separated by a space, found \"{}\".", path.string(), number,
                        line);
     }
-    merges.push_back({line.substr(0, space), line.substr(space + 1)});
+    merges.push_back({parts->first, parts->second});
   });
   return merges;
 }
