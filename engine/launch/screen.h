@@ -3,6 +3,9 @@
 
 #include <unistd.h>
 
+#include <string>
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "engine/base/safe_text.h"
@@ -19,9 +22,11 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   screen::write(STDERR_FILENO, over_progress_bar + wrapped_for(STDERR_FILENO, text));
 }
 
-/// Leaves what is in the last line, such as a progress bar with the terminal's ^C after it.
-inline void keep_last_line() {
-  if (isatty(STDERR_FILENO) == 1) screen::write(STDERR_FILENO, "\n");
+/// Like say(), but keeps the last line: a progress bar, mostly with the terminal's ^C after it. One write, because the
+/// ranks draw too.
+inline void say_below_last_line(std::string_view line) {
+  const std::string below = isatty(STDERR_FILENO) == 1 ? "\n" : "";
+  screen::write(STDERR_FILENO, below + wrapped_for(STDERR_FILENO, safe_text(line)));
 }
 
 }  // namespace trainer::launch

@@ -66,11 +66,12 @@ void Supervision::stop(int signal) {
   ending_.stop(signal);
   if (ending_.has_failed() || ending_.is_killed()) return;  // the attempt is ending anyway, and none follows
   ranks_.signal(ending_.signal_for_ranks());
-  if (signal == SIGINT) keep_last_line();
-  say("trainer: {}: {}{}{}\n", signal_name(signal),
+  const std::string line = fmt::format(
+      "trainer: {}: {}{}{}\n", signal_name(signal),
       plan_.config.checkpoint.save_on_signal ? "saving, then stopping" : "stopping after this step",
       StopSignals::can_repeat(signal) ? " (once more to stop at once)" : "",
       is_cut_ ? fmt::format("; SLURM kills the job within {:g} s (KillWait)", seconds_of(patience_.kill_wait)) : "");
+  signal == SIGINT ? say_below_last_line(line) : say("{}", line);
 }
 
 /// Of a save that took longer than the run had left.
