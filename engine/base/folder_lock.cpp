@@ -162,6 +162,7 @@ void FolderLock::sign() {
 FolderLock::~FolderLock() {
   if (!file_ || folder_is_used() || !is_still_at(file_.get(), folder_ / kName)) return;
   unlink((folder_ / kName).c_str());
+  file_.reset();  // NFS keeps a removed file that is open, under another name
   if (first_created_.empty()) return;
   // rmdir refuses a folder with anything in it, so this stops at the first one that is used.
   for (fs::path part = folder_; rmdir(part.c_str()) == 0 && part != first_created_;) part = part.parent_path();

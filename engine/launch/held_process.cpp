@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -13,6 +15,8 @@
 
 namespace trainer::launch {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// The rest of the line of a small file that begins with `key`; "" if there is none.
 std::string line_after(const std::string& file, const std::string& key) {
@@ -32,6 +36,14 @@ std::string frozen_cgroup(pid_t pid, const std::string& root) {
   if (const std::string group = line_after(groups, "0::"); !group.empty())
     if (line_after(mount + group + "/cgroup.events", "frozen ") == "1") return group;
   return "";
+}
+
+std::string uninterruptible(const fs::path& thread) {
+  const std::string state = line_after(thread / "status", "State:\t");
+  if (state.empty() || state.front() != 'D') return "";
+  std::string place;
+  std::getline(std::ifstream(thread / "wchan"), place);
+  return fmt::format("state {}{}", state, place.empty() || place == "0" ? "" : " in " + place);
 }
 
 }  // namespace
@@ -54,17 +66,25 @@ bool reap_within(pid_t child, std::chrono::milliseconds patience) {
   return true;
 }
 
+std::string uninterruptible(pid_t pid, bool main_thread, const std::string& root) {
+  const fs::path threads = fmt::format("{}/proc/{}/task", root, pid);
+  if (main_thread) return uninterruptible(threads / std::to_string(pid));
+  std::error_code ended;
+  for (const fs::directory_entry& thread : fs::directory_iterator(threads, ended))
+    if (std::string state = uninterruptible(thread.path()); !state.empty()) return state;
+  return "";
+}
+
 std::string what_holds(pid_t pid, const std::string& root) {
   if (const std::string group = frozen_cgroup(pid, root); !group.empty())
     return fmt::format("its cgroup {} is frozen", group);
   const std::string folder = fmt::format("{}/proc/{}", root, pid);
-  const std::string state = line_after(folder + "/status", "State:\t");
-  std::string place;
-  std::getline(std::ifstream(folder + "/wchan"), place);
   if (const std::string tracer = line_after(folder + "/status", "TracerPid:\t"); !tracer.empty() && tracer != "0")
     return fmt::format("it is traced by process {}", tracer);
-  if (state.empty()) return "its state can't be read";
-  return fmt::format("it is in state {}{}", state, place.empty() || place == "0" ? "" : " in " + place);
+  // Its first thread may have ended (a zombie) while another one is held.
+  if (const std::string held = uninterruptible(pid, false, root); !held.empty()) return "it is in " + held;
+  const std::string state = line_after(folder + "/status", "State:\t");
+  return state.empty() ? "its state can't be read" : "it is in state " + state;
 }
 
 }  // namespace trainer::launch

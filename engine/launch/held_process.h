@@ -21,4 +21,9 @@ bool reap_within(pid_t child, std::chrono::milliseconds patience);
 /// /jobs/7 is frozen". From /proc and /sys; `root` replaces / in tests.
 std::string what_holds(pid_t pid, const std::string& root = "");
 
+/// The state of a process of which a thread waits in the kernel for a disk, a file server or a device, and takes no
+/// signal meanwhile: "state D (disk sleep) in nfs_wait_bit_killable"; "" if none does. `main_thread`: only its first
+/// thread counts.
+std::string uninterruptible(pid_t pid, bool main_thread = false, const std::string& root = "");
+
 }  // namespace trainer::launch

@@ -17,6 +17,7 @@
 #include "engine/launch/attempt_loop.h"
 #include "engine/launch/company.h"
 #include "engine/launch/farewell.h"
+#include "engine/launch/held_notice.h"
 #include "engine/launch/leadership.h"
 #include "engine/launch/meeting_key.h"
 #include "engine/launch/outcome.h"
@@ -125,6 +126,7 @@ int run(const config::Plan& plan, const std::string& worker_path, const Patience
   std::unique_ptr<StatusServer> server;
   std::optional<SignalQueue> signals;
   if (place.is_alone()) signals.emplace();  // first: a signal that ends the program leaves no half-made output folder
+  const HeldNotice notice;
   std::unique_ptr<Leadership> leads;
   try {
     server = serve_status(plan.config.logging, status);

@@ -6,6 +6,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/launch/held_process.h"
 
 namespace trainer::launch {
 namespace {
@@ -88,6 +89,15 @@ char process_letter(pid_t pid) {
   const std::string text = first_line(fmt::format("/proc/{}/stat", pid));
   const size_t name_end = text.rfind(')');
   return name_end != std::string::npos && name_end + 2 < text.size() ? text[name_end + 2] : '?';
+}
+
+std::string held_of(const RankState& state) {
+  return state.running && state.pid > 0 ? uninterruptible(state.pid) : "";
+}
+
+std::string held_line(const RankState& state) {
+  const std::string held = held_of(state);
+  return held.empty() ? "" : fmt::format("\n  it is in {}: a disk, a file server or a device does not respond", held);
 }
 
 const char* reason_of(char letter) {
@@ -184,6 +194,10 @@ std::optional<Failure> hung(const RankStates& ranks, int world_size, double seco
   const auto stands = [&](const RankState& state) {
     return state.running && state.updates() && state.still >= seconds;
   };
+  // A file server that doesn't respond, where weights or samples are mapped from, holds a rank within an update; the
+  // longer limit of late() is for it.
+  if (std::any_of(ranks.begin(), ranks.end(), [&](const RankState& s) { return stands(s) && !held_of(s).empty(); }))
+    return std::nullopt;
   const auto found = std::find_if(ranks.begin(), ranks.end(), [&](const RankState& state) {
     return stands(state) && !state.waits() && !state.hides_waits;
   });
@@ -221,9 +235,16 @@ std::optional<Failure> late(const RankStates& ranks, double seconds) {
     const RankState& culprit = ranks[missing.front()];
     if (culprit.waits() && culprit.waited < state.waited) continue;  // it waits for another rank itself, less long
     return failure_of(culprit, kPeerFailure,
-                      fmt::format("others have waited for it for {:.0f} s\n  it {}{}", state.waited,
-                                  culprit.running ? doing_of(culprit) : "has ended", wait));
+                      fmt::format("others have waited for it for {:.0f} s\n  it {}{}{}", state.waited,
+                                  culprit.running ? doing_of(culprit) : "has ended", held_line(culprit), wait));
   }
+  return std::nullopt;
+}
+
+std::optional<Failure> held(const RankStates& ranks, double seconds) {
+  for (const RankState& state : ranks)
+    if (const std::string line = state.still >= seconds ? held_line(state) : ""; !line.empty())
+      return failure_of(state, kPeerFailure, fmt::format("no progress for {:.0f} s{}", state.still, line));
   return std::nullopt;
 }
 

@@ -24,10 +24,14 @@ std::optional<Failure> frozen(const RankStates& ranks, int world_size, double se
 std::optional<Failure> stuck(const RankStates& ranks, double seconds);
 
 /// A rank that runs, waits for no other rank, and has made no progress within an update for `seconds`, while an update
-/// usually takes `usual`. On a single machine also all ranks together, even if they wait.
+/// usually takes `usual`. On a single machine also all ranks together, even if they wait. Not a rank that the kernel
+/// holds, nor the others meanwhile.
 std::optional<Failure> hung(const RankStates& ranks, int world_size, double seconds, double usual);
 
 /// A rank that has not entered a collective in which others have waited for `seconds`.
 std::optional<Failure> late(const RankStates& ranks, double seconds);
+
+/// A rank without progress for `seconds` that the kernel holds now.
+std::optional<Failure> held(const RankStates& ranks, double seconds);
 
 }  // namespace trainer::launch

@@ -69,7 +69,8 @@ std::optional<Failure> Watchdog::look(const std::vector<Subject>& subjects) {
     if (auto failure = hung(states_, world_size_, kInTime * std::max(patience_.hung, kUpdates * *usual), *usual))
       return failure;
   if (auto failure = late(states_, patience_.late)) return failure;
-  const auto waiting = late(states_, patience_.tell);
+  auto waiting = late(states_, patience_.tell);
+  if (!waiting) waiting = held(states_, patience_.tell);
   if (waiting && !told_)
     notice_ = fmt::format("trainer: {}{}\n", waiting->rank >= 0 ? fmt::format("rank {}: ", waiting->rank) : "",
                           waiting->message);

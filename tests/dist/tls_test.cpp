@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -43,16 +44,29 @@ std::string read_all(int fd) {
   return bytes;
 }
 
+/// Both ends of a TCP connection: of other sockets, the kernel encrypts none.
+void connect_pair(FileDescriptor* ends) {
+  const FileDescriptor listener(socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+  socklen_t size = sizeof(address);
+  auto* const named = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(bind(listener.get(), named, size), 0);
+  EXPECT_EQ(listen(listener.get(), 1), 0);
+  EXPECT_EQ(getsockname(listener.get(), named, &size), 0);
+  ends[0].reset(socket(AF_INET, SOCK_STREAM, 0));
+  EXPECT_EQ(connect(ends[0].get(), named, size), 0);
+  ends[1].reset(accept(listener.get(), nullptr, nullptr));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(fcntl(ends[i].get(), F_SETFL, O_NONBLOCK), 0);
+    const int at_once = 1;
+    EXPECT_EQ(setsockopt(ends[i].get(), IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof(at_once)), 0);
+  }
+}
+
 /// Two sockets with a wire between them, on which a test can change what passes.
 class Wire {
  public:
-  Wire() {
-    for (FileDescriptor* pair : {near_, far_}) {
-      int ends[2];
-      EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
-      pair[0].reset(ends[0]), pair[1].reset(ends[1]);
-    }
-  }
+  Wire() { connect_pair(near_), connect_pair(far_); }
   int near() const { return near_[0].get(); }
   int far() const { return far_[0].get(); }
   /// What is under way to the far end, which doesn't get it.

@@ -6,9 +6,11 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/launch/held_notice.h"
 #include "engine/launch/held_process.h"
 #include "engine/launch/native_stack.h"
 #include "tests/launch/several_machines.h"
+#include "tests/support/held_process.h"
 #include "tests/support/temporary_folder.h"
 
 namespace trainer::launch {
@@ -105,34 +107,22 @@ TEST_F(HeldBy, AFrozenCgroupOfVersion2) {
 }
 
 TEST_F(HeldBy, AFileSystemOrATracer) {
-  write("proc/7/status", "Name:\tworker\nState:\tD (disk sleep)\nTracerPid:\t0\n");
-  write("proc/7/wchan", "nfs_wait_bit_killable");
+  write("proc/7/status", "Name:\tworker\nState:\tZ (zombie)\nTracerPid:\t0\n");
+  write("proc/7/task/7/status", "Name:\tworker\nState:\tZ (zombie)\nTracerPid:\t0\n");
+  EXPECT_EQ(reason(), "it is in state Z (zombie)");
+  write("proc/7/task/9/status", "Name:\tworker\nState:\tD (disk sleep)\nTracerPid:\t0\n");
+  write("proc/7/task/9/wchan", "nfs_wait_bit_killable");
   EXPECT_EQ(reason(), "it is in state D (disk sleep) in nfs_wait_bit_killable");
   write("proc/7/status", "Name:\tworker\nState:\tt (tracing stop)\nTracerPid:\t4711\n");
   EXPECT_EQ(reason(), "it is traced by process 4711");
 }
 
-/// A parent that waits for its vfork()ed child sleeps uninterruptibly (D) for everything but SIGKILL, so a tracer waits
-/// for it for ever.
 TEST(NativeStackOfAHeldProcess, EndsWithoutAStack) {
-  const pid_t held = fork();
-  ASSERT_GE(held, 0);
-  if (held == 0) {
-    if (vfork() == 0)
-      for (;;) ::pause();
-    _exit(0);
-  }
-  const auto state = [&] {
-    std::string text;
-    std::getline(std::ifstream(fmt::format("/proc/{}/stat", held)), text);
-    return text.at(text.rfind(')') + 2);
-  };
-  for (int i = 0; i < 10'000 && state() != 'D'; ++i) usleep(1000);
-  ASSERT_EQ(state(), 'D');
+  const testing::HeldProcess held;
   const pid_t reader = fork();  // so that the test ends even if the reader doesn't
   if (reader == 0) {
     setpgid(0, 0);
-    _exit(native_stack(held).empty() ? 0 : 1);
+    _exit(native_stack(held.pid()).empty() ? 0 : 1);
   }
   int status = -1;
   for (int i = 0; i < 20'000 && waitpid(reader, &status, WNOHANG) == 0; ++i) usleep(1000);
@@ -141,11 +131,26 @@ TEST(NativeStackOfAHeldProcess, EndsWithoutAStack) {
     kill(reader, SIGKILL);
     waitpid(reader, nullptr, 0);
   }
-  std::string children;
-  std::getline(std::ifstream(fmt::format("/proc/{0}/task/{0}/children", held)), children);
-  kill(held, SIGKILL);
-  waitpid(held, nullptr, 0);
-  if (!children.empty()) kill(std::stoi(children), SIGKILL);
+}
+
+TEST(Uninterruptible, IsTheStateOfAHeldProcess) {
+  const testing::HeldProcess held;
+  EXPECT_TRUE(uninterruptible(held.pid()).starts_with("state D (disk sleep)")) << uninterruptible(held.pid());
+  EXPECT_EQ(uninterruptible(held.pid()), uninterruptible(held.pid(), /*main_thread=*/true));
+  EXPECT_EQ(uninterruptible(getpid()), "");
+}
+
+TEST(HeldNotice, SaysOnceWhatTheLauncherWaitsFor) {
+  const testing::HeldProcess held;
+  ::testing::internal::CaptureStderr();
+  {
+    const HeldNotice notice(std::chrono::milliseconds(20), held.pid()), none(std::chrono::milliseconds(20));
+    usleep(1'000'000);
+  }
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  const std::string line = "trainer: waiting for a file: the launcher is in state D (disk sleep)";
+  EXPECT_TRUE(text.starts_with(line)) << text;
+  EXPECT_EQ(text.find(line, 1), std::string::npos) << text;
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 #include "engine/launch/verdict.h"
 
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 #include "engine/base/errors.h"
+#include "tests/support/held_process.h"
 
 namespace trainer::launch {
 namespace {
@@ -51,6 +54,10 @@ class FakeRank {
   }
   FakeRank& hides_waits() {
     state_.hides_waits = true;
+    return *this;
+  }
+  FakeRank& process(pid_t pid) {
+    state_.pid = pid;
     return *this;
   }
   FakeRank& ended() {
@@ -220,6 +227,26 @@ TEST(Hung, ARankThatHidesItsWaitsIsNotBlamed) {
   EXPECT_EQ(hung({one, other}, 2, 30, 1)->rank, -1);
   EXPECT_FALSE(hung({one, other}, 4, 30, 1));  // they may wait for a rank of another machine
   EXPECT_FALSE(hung({one, FakeRank(1, 2).still(99, "logging and reading the next batch").hides_waits()}, 2, 30, 1));
+}
+
+/// A file server that doesn't respond may do so again.
+TEST(Hung, NotWhileTheKernelHoldsARank) {
+  const testing::HeldProcess held;
+  const FakeRank waiting = FakeRank(0, 2).call(kGather).wait(99).still(99);
+  FakeRank one(1, 2);
+  EXPECT_TRUE(hung({waiting, one.still(99).process(getpid())}, 2, 30, 1));
+  EXPECT_FALSE(hung({waiting, one.process(held.pid())}, 2, 30, 1));
+  EXPECT_FALSE(hung({waiting, FakeRank(1, 2).call(kGather).wait(99).still(99).process(held.pid())}, 2, 30, 1));
+}
+
+TEST(Held, IsARankWithoutProgress) {
+  const testing::HeldProcess process;
+  EXPECT_FALSE(held({FakeRank(0, 1).still(59).process(process.pid())}, 60));
+  EXPECT_FALSE(held({FakeRank(0, 1).still(61).process(getpid())}, 60));
+  const auto failure = held({FakeRank(0, 1).still(61).process(process.pid())}, 60);
+  ASSERT_TRUE(failure);
+  const std::string text = "no progress for 61 s\n  it is in state D (disk sleep)";
+  EXPECT_TRUE(failure->message.starts_with(text)) << failure->message;
 }
 
 TEST(Late, NamesTheMissingRankAndItsState) {

@@ -85,6 +85,9 @@ Context make_context() {
   // A stream that ends without TLS's goodbye has ended, as for TCP: Gloo's messages have their length.
   SSL_CTX_set_options(context.get(), SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_clear_options(context.get(), SSL_OP_ENABLE_MIDDLEBOX_COMPAT);
+  // A system's configuration may ask for encryption by the kernel. With it, OpenSSL 3.0 can't change keys: a connection
+  // would fail after 64 GiB.
+  SSL_CTX_clear_options(context.get(), SSL_OP_ENABLE_KTLS);
   // A call writes at most one record, and may be repeated with the same bytes at another address.
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   return context;
