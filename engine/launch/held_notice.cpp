@@ -6,8 +6,12 @@
 
 namespace trainer::launch {
 
-HeldNotice::HeldNotice(std::chrono::milliseconds patience, pid_t pid)
-    : thread_(in_background([this, patience, pid] { watch(patience, pid); })) {}
+HeldNotice::HeldNotice(std::chrono::milliseconds patience, pid_t pid) {
+  try {
+    thread_ = in_background([this, patience, pid] { watch(patience, pid); });
+  } catch (const MachineError&) {  // without a thread there is no notice
+  }
+}
 
 HeldNotice::~HeldNotice() {
   {
@@ -15,7 +19,7 @@ HeldNotice::~HeldNotice() {
     ends_ = true;
   }
   changed_.notify_one();
-  thread_.wait();
+  if (thread_.valid()) thread_.wait();
 }
 
 void HeldNotice::watch(std::chrono::milliseconds patience, pid_t pid) {

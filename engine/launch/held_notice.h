@@ -15,8 +15,8 @@ namespace trainer::launch {
 // respond, the kernel holds the launcher there: it handles no signal, and not even SIGKILL ends it, because the kernel
 // then waits to give back the lock of output_dir. So that nobody has to guess, a thread says what it waits for.
 
-/// During its lifetime, prints a line when the first thread of this process has been held for `patience`; once each
-/// time. Errors: MachineError when there can be no thread.
+/// During its lifetime, prints a line when the first thread of a process, this one, has been held for `patience`; once
+/// each time.
 class HeldNotice {
  public:
   explicit HeldNotice(std::chrono::milliseconds patience = std::chrono::seconds(10), pid_t pid = getpid());

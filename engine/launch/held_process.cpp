@@ -69,9 +69,9 @@ bool reap_within(pid_t child, std::chrono::milliseconds patience) {
 std::string uninterruptible(pid_t pid, bool main_thread, const std::string& root) {
   const fs::path threads = fmt::format("{}/proc/{}/task", root, pid);
   if (main_thread) return uninterruptible(threads / std::to_string(pid));
-  std::error_code ended;
-  for (const fs::directory_entry& thread : fs::directory_iterator(threads, ended))
-    if (std::string state = uninterruptible(thread.path()); !state.empty()) return state;
+  std::error_code ended;  // then there are no more threads
+  for (fs::directory_iterator thread(threads, ended), end; thread != end; thread.increment(ended))
+    if (std::string state = uninterruptible(thread->path()); !state.empty()) return state;
   return "";
 }
 

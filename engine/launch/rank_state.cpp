@@ -4,6 +4,8 @@
 
 #include <fmt/ranges.h>
 
+#include "engine/launch/held_process.h"
+
 namespace trainer::launch {
 namespace {
 
@@ -94,6 +96,10 @@ std::string doing_of(const RankState& state, Tense tense) {
   if (collective.empty()) return fmt::format("{} called no collective yet", past ? "had" : "has");
   const bool in_flight = std::any_of(state.groups.begin(), state.groups.end(), is_in_flight);
   return fmt::format("{} {} {}", past ? "was computing" : "computes", in_flight ? "during" : "after", collective);
+}
+
+std::string held_of(const RankState& state) {
+  return state.running && state.pid > 0 ? uninterruptible(state.pid) : "";
 }
 
 std::string text_of(const std::vector<int>& ranks) {

@@ -62,6 +62,9 @@ enum class Tense { kPresent, kPast };
 /// Completes "it": "waits in all-gather 57 …", "computes, after …".
 std::string doing_of(const RankState& state, Tense tense = Tense::kPresent);
 
+/// What holds it in the kernel now, as uninterruptible() says it; "" if nothing does.
+std::string held_of(const RankState& state);
+
 /// "rank 1" or "ranks 0, 1 and 3".
 std::string text_of(const std::vector<int>& ranks);
 

@@ -6,7 +6,6 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
-#include "engine/launch/held_process.h"
 
 namespace trainer::launch {
 namespace {
@@ -89,10 +88,6 @@ char process_letter(pid_t pid) {
   const std::string text = first_line(fmt::format("/proc/{}/stat", pid));
   const size_t name_end = text.rfind(')');
   return name_end != std::string::npos && name_end + 2 < text.size() ? text[name_end + 2] : '?';
-}
-
-std::string held_of(const RankState& state) {
-  return state.running && state.pid > 0 ? uninterruptible(state.pid) : "";
 }
 
 std::string held_line(const RankState& state) {

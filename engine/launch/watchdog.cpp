@@ -87,8 +87,9 @@ std::string table_of(const RankStates& ranks) {
   for (const RankState& state : ranks) {
     const std::string seconds = state.waited > 0 ? fmt::format(", for {:.0f} s", state.waited) : "";
     const std::string silent = state.silent > 1 ? fmt::format("; no beat for {:.0f} s", state.silent) : "";
-    text +=
-        fmt::format("  {}: {}{}{}\n", name_of(state), state.running ? doing_of(state) : "has ended", seconds, silent);
+    const std::string held = held_of(state);
+    text += fmt::format("  {}: {}{}{}{}\n", name_of(state), state.running ? doing_of(state) : "has ended", seconds,
+                        silent, held.empty() ? "" : "; in " + held);
   }
   return text;
 }
