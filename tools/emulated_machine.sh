@@ -25,7 +25,8 @@ library_packages() {
 # Makes its disk, with a script of bash, read from standard input, that it runs once it has started, and that ends with
 # the machine.
 make_machine() { # PACKAGE…
-  local root packages
+  local root packages script
+  script=$(cat)
   root=$(bare_root debian:12)
   mapfile -t packages < <(library_packages)
   packages+=(linux-image-amd64 iproute2 kmod procps python3 libgomp1 "$@")
@@ -33,7 +34,8 @@ make_machine() { # PACKAGE…
     DEBIAN_FRONTEND=noninteractive chroot "$root" apt-get install -q -y --no-install-recommends "${packages[@]}" \
       >>"$work/apt.log" 2>&1 || fail "The packages could not be installed:" "$(tail -5 "$work/apt.log")"
   mkdir -p "$root$here" "$root$build" "$root$cache" "$root/results"
-  cat - >"$root/sbin/begin" <<END
+  echo "$script" >"$root/sbin/script"
+  cat >"$root/sbin/begin" <<END
 #!/bin/bash
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
 mount -t proc proc /proc; mount -t sysfs sys /sys 2>/dev/null; mkdir -p /dev/pts /dev/shm
@@ -45,7 +47,6 @@ export TRAINER_BIN=$build/bin/trainer OMP_NUM_THREADS=1 XDG_CACHE_HOME=/tmp/cach
 cd "$here" && . /sbin/script
 sync; touch /results/done; poweroff -f
 END
-  cat >"$root/sbin/script"
   chmod +x "$root/sbin/begin"
   mv "$root"/boot/vmlinuz-* "$work/kernel"
   mv "$root"/boot/initrd.img-* "$work/initrd"

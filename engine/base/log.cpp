@@ -117,8 +117,8 @@ void report_lost_log(const std::string& why) {
 void open(Level least, const std::string& prefix, const std::string& file) {
   auto screen = std::make_shared<Screen>();
   screen->set_level(level_of(least));
-  const char* over_progress_bar = isatty(STDERR_FILENO) ? "\r\x1b[K" : "";  // overwrites an unfinished progress bar
-  screen->set_pattern(over_progress_bar + (prefix.empty() ? "%^%v%$" : fmt::format("%^[{}] %v%$", prefix)));
+  screen->set_pattern(screen::over_progress_bar(STDERR_FILENO) +
+                      (prefix.empty() ? "%^%v%$" : fmt::format("%^[{}] %v%$", prefix)));
   std::vector<spdlog::sink_ptr> sinks{screen};
   if (!file.empty()) {
     auto to_file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file);

@@ -8,7 +8,7 @@ namespace trainer {
 PassingLine::PassingLine(int fd) : fd_(fd), on_terminal_(isatty(fd) == 1) {}
 
 PassingLine::~PassingLine() {
-  if (drawn_ && on_terminal_) screen::write(fd_, "\r\x1b[K");
+  if (drawn_ && on_terminal_) screen::write(fd_, screen::kClearLine);
 }
 
 bool PassingLine::is_due() const {
@@ -20,7 +20,7 @@ void PassingLine::show(const std::string& line) {
   if (!is_due()) return;
   last_ = Clock::now();
   drawn_ = true;
-  screen::write(fd_, on_terminal_ ? "\r\x1b[K" + truncated(line, terminal_width(fd_)) : line + "\n");
+  screen::write(fd_, on_terminal_ ? screen::kClearLine + truncated(line, terminal_width(fd_)) : line + "\n");
 }
 
 double PassingLine::seconds() const {

@@ -20,6 +20,14 @@ namespace trainer::screen {
 /// nothing, and then no longer until it accepts output again. A reader that closes its end doesn't end the process.
 void write(int fd, std::string_view text) noexcept;
 
+/// Clears what a terminal's line shows, such as a progress bar, to write over it.
+inline constexpr const char* kClearLine = "\r\x1b[K";
+
+/// What a line to `fd` begins with, so that it replaces an unfinished progress bar: kClearLine on a terminal, else "".
+inline const char* over_progress_bar(int fd) {
+  return isatty(fd) == 1 ? kClearLine : "";
+}
+
 /// Writes a formatted text to standard error.
 template <class... Args>
 void error(fmt::format_string<Args...> format, Args&&... args) {
@@ -32,9 +40,9 @@ void print(fmt::format_string<Args...> format, Args&&... args) {
   write(STDOUT_FILENO, fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// From now on, neither a reader that closes its end (SIGPIPE), nor terminal output from the background (SIGTTOU), nor a
-/// file that grows beyond `ulimit -f` (SIGXFSZ; the write fails with EFBIG) ends or stops this process or the programs
-/// that it executes.
+/// From now on, neither a reader that closes its end (SIGPIPE), nor terminal output from the background (SIGTTOU), nor
+/// a file that grows beyond `ulimit -f` (SIGXFSZ; the write fails with EFBIG) ends or stops this process or the
+/// programs that it executes.
 void outlive();
 
 /// Opens the standard descriptors that are closed (`>&-`), so that no other file gets their numbers and receives output

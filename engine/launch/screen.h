@@ -3,8 +3,8 @@
 
 #include <unistd.h>
 
-#include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,19 +14,21 @@
 
 namespace trainer::launch {
 
-/// Prints a line to standard error, over an unfinished progress bar. Like screen::write(), it never fails.
-template <class... Args>
-void say(fmt::format_string<Args...> format, Args&&... args) {
-  const std::string text = safe_text(fmt::format(format, std::forward<Args>(args)...));
-  const std::string over_progress_bar = isatty(STDERR_FILENO) == 1 ? "\r\x1b[K" : "";
-  screen::write(STDERR_FILENO, over_progress_bar + wrapped_for(STDERR_FILENO, text));
+/// Prints a text to standard error, after `before` and in one write with it, because the ranks draw too. Like
+/// screen::write(), it never fails.
+inline void say_after(const char* before, std::string_view text) {
+  screen::write(STDERR_FILENO, before + wrapped_for(STDERR_FILENO, safe_text(text)));
 }
 
-/// Like say(), but keeps the last line: a progress bar, mostly with the terminal's ^C after it. One write, because the
-/// ranks draw too.
-inline void say_below_last_line(std::string_view line) {
-  const std::string below = isatty(STDERR_FILENO) == 1 ? "\n" : "";
-  screen::write(STDERR_FILENO, below + wrapped_for(STDERR_FILENO, safe_text(line)));
+/// Prints a line over an unfinished progress bar.
+template <class... Args>
+void say(fmt::format_string<Args...> format, Args&&... args) {
+  say_after(screen::over_progress_bar(STDERR_FILENO), fmt::format(format, std::forward<Args>(args)...));
+}
+
+/// Prints a line below the last one: a progress bar, mostly with the terminal's ^C after it.
+inline void say_below(std::string_view line) {
+  say_after(isatty(STDERR_FILENO) == 1 ? "\n" : "", line);
 }
 
 }  // namespace trainer::launch

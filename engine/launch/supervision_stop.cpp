@@ -71,7 +71,7 @@ void Supervision::stop(int signal) {
       plan_.config.checkpoint.save_on_signal ? "saving, then stopping" : "stopping after this step",
       StopSignals::can_repeat(signal) ? " (once more to stop at once)" : "",
       is_cut_ ? fmt::format("; SLURM kills the job within {:g} s (KillWait)", seconds_of(patience_.kill_wait)) : "");
-  signal == SIGINT ? say_below_last_line(line) : say("{}", line);
+  signal == SIGINT ? say_below(line) : say("{}", line);
 }
 
 /// Of a save that took longer than the run had left.

@@ -72,7 +72,7 @@ void Progress::report(const EvaluationRecord& record) {
 }
 
 void Progress::print(const std::string& line) {
-  write((on_terminal_ ? kClearLine : "") + wrapped_for(fd_, line) + "\n");
+  write((on_terminal_ ? screen::kClearLine : "") + wrapped_for(fd_, line) + "\n");
   if (drawn_) redraw();
 }
 
@@ -92,7 +92,7 @@ void Progress::redraw() {
   last_drawn_ = now_();
   drawn_ = true;
   // Leave one column free: terminals differ in what they do when the last one is written.
-  write(kClearLine + progress_bar(state_, terminal_width(fd_) - 1));
+  write(screen::kClearLine + progress_bar(state_, terminal_width(fd_) - 1));
 }
 
 void Progress::update_time_left() {

@@ -15,12 +15,11 @@ namespace trainer::metrics {
 
 /// Shows the run's progress: on a terminal a bar in the last line, redrawn at most ten times a second; elsewhere a
 /// plain line for each logged update. Belongs to one rank and one thread. Other output to the terminal should begin
-/// with `kClearLine` meanwhile, as the lines of engine/base/log.h do; the bar is redrawn below it. Never fails: a
-/// closed screen must not end a run.
+/// with `screen::kClearLine` meanwhile, as the lines of engine/base/log.h do; the bar is redrawn below it. Never fails:
+/// a closed screen must not end a run.
 class Progress {
  public:
   using Clock = std::function<std::chrono::steady_clock::time_point()>;
-  static constexpr const char* kClearLine = "\r\x1b[K";
 
   /// The run goes from `first_step`, the one of the checkpoint or 0, to `total_steps`.
   Progress(int64_t first_step, int64_t total_steps, int fd = STDERR_FILENO, Clock now = std::chrono::steady_clock::now);

@@ -32,7 +32,7 @@ constexpr int64_t kMostOfState = 1 << 16, kMostOfSettings = 1 << 20;
 
 /// Over an unfinished progress bar, as the launcher writes.
 void say(const std::string& text) {
-  screen::write(STDERR_FILENO, (isatty(STDERR_FILENO) == 1 ? "\r\x1b[K" : "") + safe_text(text));
+  screen::write(STDERR_FILENO, screen::over_progress_bar(STDERR_FILENO) + safe_text(text));
 }
 
 nlohmann::json state_in(const fs::path& folder) {

@@ -77,10 +77,10 @@ class Progress {
   /// Shows the current case in place of the previous one.
   void show(const std::string& name) {
     link_.report_step(static_cast<int64_t>(++done_), name);
-    if (isatty(STDERR_FILENO) != 0) screen::error("\r\x1b[K{}/{}  {}", done_, cases_, name);
+    if (isatty(STDERR_FILENO) != 0) screen::error("{}{}/{}  {}", screen::kClearLine, done_, cases_, name);
   }
   void end(const std::string& table) const {
-    if (isatty(STDERR_FILENO) != 0) screen::error("\r\x1b[K");
+    if (isatty(STDERR_FILENO) != 0) screen::write(STDERR_FILENO, screen::kClearLine);
     fmt::print("{}", table);
     std::fflush(stdout);
   }
