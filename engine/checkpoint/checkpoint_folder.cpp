@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 namespace ops = file_operations;
 namespace {
 
-constexpr std::string_view kPrefix = "checkpoint-", kPartialPrefix = ".checkpoint-", kReplacedSuffix = ".partial.old";
+constexpr std::string_view kPrefix = "checkpoint-", kPartialPrefix = ".checkpoint-", kReplacedSuffix = ".partial.old",
+                           kRemovedSuffix = ".removing";
 
 std::optional<int64_t> step_of(const std::string& name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
@@ -171,6 +172,18 @@ void link_latest(const fs::path& output_dir, const fs::path& folder) {
   if (ops::rename(growing, link) != 0) throw machine_error("link", link, errno);
 }
 
+namespace {
+
+/// Removes an unfinished checkpoint, whose writer may have been frozen and go on: first its name, so that the writer
+/// can publish no part of it. On NFS, the folder itself may stay until the writer has closed its files.
+void remove_unfinished(const fs::path& folder) {
+  fs::path doomed = folder;
+  if (!folder.filename().string().ends_with(kRemovedSuffix)) doomed += kRemovedSuffix;
+  ops::remove_tree(doomed == folder || rename_folder(folder, doomed) == 0 ? doomed : folder);
+}
+
+}  // namespace
+
 void recover_interrupted(const fs::path& output_dir) {
   for (const Found& one : find_replaced(output_dir))
     if (ops::rename(one.folder, checkpoint_path(output_dir, one.step)) != 0)
@@ -183,7 +196,7 @@ void remove_partial(const fs::path& output_dir) {
   recover_interrupted(output_dir);
   for (const fs::path& entry : entries_of(output_dir)) {
     const std::string name = entry.filename().string();
-    if (name.starts_with(kPartialPrefix)) ops::remove_tree(entry);
+    if (name.starts_with(kPartialPrefix)) remove_unfinished(entry);
     if (name.starts_with(".") && name.ends_with(".tmp")) ops::remove_file(entry);  // of publish_file, link_latest
   }
 }

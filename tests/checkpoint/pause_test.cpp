@@ -3,7 +3,9 @@
 // folder, as it can where a file server drops the locks of a machine that doesn't answer; it loads the newest
 // checkpoint, and saves. Then the first process wakes: nothing that it still does may show in the folder.
 #include <fcntl.h>
+#include <sys/wait.h>
 
+#include <fstream>
 #include <map>
 
 #include <gtest/gtest.h>
@@ -118,6 +120,36 @@ class PausePoints : public ::testing::TestWithParam<PausedSave> {
   fs::path folder_ = temporary_.path() / "run", before_ = temporary_.path() / "before";
   pid_t paused_ = 0;
 };
+
+/// A process that stops at the n-th operation of removing what is unfinished in `folder`; 0 if there are fewer.
+pid_t removal_stopped_at(int operation, const fs::path& folder) {
+  const pid_t process = fork();
+  if (process == 0) {
+    file_operations::plan_fault({.operation = operation, .signal = SIGSTOP});
+    file_operations::begin_save(1);
+    const file_operations::SaveScope scope;
+    checkpoint::remove_partial(folder);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(process, &status, WUNTRACED);
+  return WIFSTOPPED(status) ? process : 0;
+}
+
+TEST(UnfinishedFolder, CannotBePublishedWhileItIsRemoved) {
+  const TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "run", partial = folder / ".checkpoint-7.0a1b2c3d.partial";
+  int operation = 1;
+  for (pid_t process = 1; process != 0; ++operation) {
+    fs::create_directories(partial);
+    for (const char* const name : {"manifest.json", "rank0.bin", "rank1.bin"}) std::ofstream(partial / name) << name;
+    process = removal_stopped_at(operation, folder);
+    if (operation > 1) EXPECT_FALSE(fs::exists(partial)) << "at operation " << operation;  // nothing to rename
+    if (process != 0) kill(process, SIGCONT), waitpid(process, nullptr, 0);
+    EXPECT_TRUE(fs::is_empty(folder));
+  }
+  EXPECT_EQ(operation, 7);  // a rename, three files, a folder; the sixth time nothing is left to stop at
+}
 
 TEST_P(PausePoints, AProcessThatWakesChangesNothing) {
   int operation = 1;

@@ -70,7 +70,9 @@ class OlderLife(TwoNetworks):
         self.assertEqual(*(sorted(path.name for path in (self.folder / folder).glob("checkpoint-*"))
                            for folder in ("output", "expected")))
         self.assertEqual(os.readlink(self.output / "latest"), os.readlink(self.folder / "expected/latest"))
-        self.assertEqual(list(self.output.glob(".checkpoint-*")), [])
+        # On NFS, the folder of a file that a frozen process holds open stays, without its files, until a later cleanup.
+        left = [path for path in self.output.glob(".checkpoint-*") if path.suffix != ".removing" or any(path.iterdir())]
+        self.assertEqual(left, [])
         self.assertEqual(json.loads((self.output / "outcome.json").read_text())["code"], 0)
 
     def leader_epochs(self):
@@ -78,7 +80,8 @@ class OlderLife(TwoNetworks):
                 for path in self.output.glob("checkpoint-*/manifest.json")}
 
     def content(self):
-        return {name: digest for name, digest in snapshot(self.output).items() if not name.startswith("logs/")}
+        return {name: digest for name, digest in snapshot(self.output).items()
+                if not name.startswith("logs/") and "/.nfs" not in name}  # NFS's names of removed files that are open
 
     def check_it_was_told(self, old):
         self.assertEqual(old.wait().code, 4, old.err)
