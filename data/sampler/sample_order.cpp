@@ -67,8 +67,9 @@ int64_t Permutation::operator()(int64_t index) const {
 }
 
 SampleOrder::SampleOrder(SampleOrderOptions options) : options_(std::move(options)) {
-  for (const int64_t source : options_.sources) size_ += source;
-  require(size_ > 0, "an order of {} samples", size_);
+  for (const int64_t source : options_.sources) samples_ += source;
+  size_ = samples_ - options_.left_out;
+  require(size_ > 0, "an order of {} samples without {}", samples_, options_.left_out);
   if (!options_.weights.empty()) quotas_ = quotas_of(options_.weights, options_.sources);
 }
 
@@ -81,7 +82,8 @@ int64_t SampleOrder::plain(int64_t position) const {
   if (!quotas_.empty()) return mixed(position);
   const int64_t offset = position % size_;
   if (!options_.shuffle) return offset;
-  return Permutation(derive_key(options_.seed, kOrderPurpose, static_cast<uint64_t>(epoch(position))), size_)(offset);
+  return Permutation(derive_key(options_.seed, kOrderPurpose, static_cast<uint64_t>(epoch(position))),
+                     samples_)(offset);
 }
 
 /// Every block of kBlock sample indices has the same number of draws from a source, in shuffled order.

@@ -31,10 +31,12 @@ struct SampleOrderOptions {
   std::vector<int64_t> sources;                   // samples of each source; sources are stored back to back
   std::vector<double> weights;                    // relative weight of each source; empty: every sample once per epoch
   std::function<int64_t(int64_t sample)> length;  // if set, samples of similar length are grouped
+  int64_t left_out = 0;                           // samples that each epoch ends without
 };
 
 /// The sample order of a run, epoch after epoch: sample index p is in epoch p / size. With weights, an epoch has as
-/// many draws as there are samples, and a source with more draws than samples starts over.
+/// many draws as there are samples, and a source with more draws than samples starts over. Each epoch leaves out others
+/// of the samples, unless they are in file order.
 class SampleOrder {
  public:
   /// Errors: InternalError for no samples, or weights that don't match the sources.
@@ -42,9 +44,10 @@ class SampleOrder {
   SampleOrder(int64_t seed, int64_t size, bool shuffle)
       : SampleOrder(SampleOrderOptions{seed, shuffle, {size}, {}, {}}) {}
 
-  /// The sample, in [0, size), at sample index `position` >= 0 of the run.
+  /// The sample at sample index `position` >= 0 of the run.
   int64_t sample(int64_t position) const;
 
+  /// The sample indices of an epoch.
   int64_t size() const { return size_; }
   int64_t epoch(int64_t position) const { return position / size_; }
 
@@ -54,7 +57,7 @@ class SampleOrder {
   int64_t by_length(int64_t position) const;
 
   SampleOrderOptions options_;
-  int64_t size_ = 0;
+  int64_t samples_ = 0, size_ = 0;
   std::vector<int64_t> quotas_;  // draws of each source in a block
   mutable int64_t window_ = -1;  // the window in `sorted_`
   mutable std::vector<int64_t> sorted_;

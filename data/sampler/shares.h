@@ -45,6 +45,8 @@ class Updates {
   /// The number of updates of a whole run: ceil(epochs * per_epoch).
   int64_t total(double epochs) const { return left(0, epochs); }
 
+  bool ends_epoch(int64_t cursor) const { return cursor % samples_ == 0; }
+
   /// The epochs completed at `cursor`, e.g. 1.25.
   double epochs_at(int64_t cursor) const;
 

@@ -182,7 +182,8 @@ Manifest parsed(const std::string& text, const std::string& folder, bool is_here
                {},
                conditions_from(all),
                classes_from(all),
-               leader_epoch_from(all)};
+               leader_epoch_from(all),
+               all.contains("samples_left_out") ? count_at(all, "samples_left_out") : 0};
     check_step(folder, m.progress.step);
     const int64_t most = is_here ? bytes_there(folder, m.files) : std::numeric_limits<int64_t>::max();
     for (const json& tensor : all.at("tensors")) {
@@ -209,6 +210,7 @@ std::string to_json(const Manifest& m) {
                     {"world_size", m.world_size},
                     {"seed", m.seed},
                     {"samples_per_epoch", m.samples},
+                    {"samples_left_out", m.left_out},
                     {"strategy", m.strategy},
                     {"optimizer", m.optimizer},
                     {"metrics", m.metrics},

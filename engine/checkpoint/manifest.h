@@ -56,7 +56,7 @@ struct Manifest {
   Progress progress;
   int64_t world_size = 0;
   int64_t seed = 0;
-  int64_t samples = 0;   // per epoch
+  int64_t samples = 0;   // of an epoch, with those that it leaves out
   std::string strategy;  // for people
   std::string optimizer;
   std::map<std::string, double> metrics;  // contents.h
@@ -65,6 +65,7 @@ struct Manifest {
   Conditions conditions{};
   std::vector<std::string> classes{};  // contents.h
   int64_t leader_epoch = 0;            // contents.h
+  int64_t left_out = 0;                // samples that each epoch ends without
 };
 
 /// With its seal (contents.h).

@@ -23,14 +23,14 @@ namespace {
 
 /// The Hugging Face Trainer's file of the same name, with the fields that apply.
 std::string trainer_state_json(const Manifest& m) {
-  const nlohmann::json state = {
-      {"global_step", m.progress.step},
-      {"epoch", static_cast<double>(m.progress.consumed) / static_cast<double>(std::max<int64_t>(1, m.samples))},
-      {"train_batch_size", m.progress.global_batch},
-      {"num_input_tokens_seen", m.progress.tokens},
-      {"is_local_process_zero", true},
-      {"is_world_process_zero", true},
-      {"log_history", nlohmann::json::array()}};
+  const int64_t epoch = std::max<int64_t>(1, m.samples - m.left_out);
+  const nlohmann::json state = {{"global_step", m.progress.step},
+                                {"epoch", static_cast<double>(m.progress.consumed) / static_cast<double>(epoch)},
+                                {"train_batch_size", m.progress.global_batch},
+                                {"num_input_tokens_seen", m.progress.tokens},
+                                {"is_local_process_zero", true},
+                                {"is_world_process_zero", true},
+                                {"log_history", nlohmann::json::array()}};
   return state.dump(2) + "\n";
 }
 

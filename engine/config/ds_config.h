@@ -70,6 +70,7 @@ struct DsConfig {
   Auto<int64_t> train_micro_batch_size_per_gpu;
   Auto<int64_t> gradient_accumulation_steps;
   Auto<double> gradient_clipping;
+  Auto<bool> dataloader_drop_last;
   DsFp16 fp16;
   DsBf16 bf16;
   DsZero zero_optimization;

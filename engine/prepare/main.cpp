@@ -19,6 +19,7 @@
 #include "engine/prepare/describe.h"
 #include "engine/prepare/inputs.h"
 #include "engine/prepare/prepare_bar.h"
+#include "engine/prepare/run_length.h"
 #include "engine/prepare/show_samples.h"
 #include "engine/prepare/tokenize.h"
 
@@ -34,6 +35,8 @@ int prepare_plan(int64_t show) {
     inputs = prepare::load_inputs(plan, [&](double part, int64_t samples) { bar.show(part, samples); });
   }
   if (show == 0) prepare::prune_caches(plan.config.data);
+  const int64_t samples = inputs.datasets.train ? inputs.datasets.train->size() : 0;
+  if (samples > 0) prepare::run_length(plan.config, samples, plan.data_ranks());  // refused before a rank starts
   for (const std::string& note : inputs.datasets.notes) log::warning("data: {}", note);
   if (show > 0) fmt::print("{}", prepare::show_samples(inputs, show, isatty(STDOUT_FILENO) == 1));
   return kDone;

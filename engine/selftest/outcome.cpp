@@ -50,6 +50,7 @@ Outcome train(const config::Plan& plan, const data::Samples& samples, dist::Comm
   nn::Pass pass;
   pass.training = plan.config.training.dropout;
   pass.seed = 11;
+  pass.embedding_noise = plan.config.training.neftune_noise_alpha;
   Outcome outcome;
   int64_t consumed = 0;
   for (int i = 0; i < kUpdates; ++i) {

@@ -35,6 +35,7 @@ config::Plan plan_of(const Setting& s) {
   c.fsdp_config.offload_params = s.strategy.offload;
   c.training.gradient_checkpointing = s.recompute;
   c.training.dropout = s.dropout;
+  if (s.dropout) c.training.neftune_noise_alpha = 0.5;
   c.training.ddp_bucket_cap_mb = 0.01;  // several buckets even for a tiny model
   const int64_t takers = plan.data_ranks() * std::max<int64_t>(1, std::ssize(c.devices));
   const int64_t share = (kGlobalBatch + takers - 1) / takers;

@@ -9,8 +9,8 @@ BatchStream::BatchStream(const data::Samples& samples, const config::Config& con
                          int ranks, at::Device device)
     : samples_(samples),
       options_(config.training),
-      order_(order_of(config, samples)),
-      updates_(samples.size(), global_batch),
+      order_(order_of(config, samples, global_batch)),
+      updates_(order_.size(), global_batch),
       rank_(rank),
       ranks_(ranks),
       on_device_(!device.is_cpu()) {}

@@ -25,6 +25,10 @@ void dropout(ElementType x_type, const void*, ElementType out_type, const void* 
   report("trainer::dropout", rows * width * (size_of(x_type) + size_of(out_type) * (residual != nullptr ? 2 : 1)));
 }
 
+void add_noise(const float*, const float*, const RowDraws&, int64_t rows, int64_t width, float*, void*) {
+  report("trainer::add_noise", rows * width * 2 * int64_t{sizeof(float)});
+}
+
 void rotate(ElementType type, const void*, const float*, float, int64_t rows, int64_t heads, int64_t pairs, void*,
             void*) {
   report("trainer::rotate", rows * 2 * pairs * (2 * heads * size_of(type) + int64_t{sizeof(float)}));
@@ -80,6 +84,7 @@ const nn::DeviceKernels& dry_kernels() {
   static const nn::DeviceKernels kKernels{.current_stream = [](int) -> void* { return nullptr; },
                                           .draw_mask = draw_mask,
                                           .dropout = dropout,
+                                          .add_noise = add_noise,
                                           .rotate = rotate,
                                           .activate = activate,
                                           .activate_backward = activate_backward,

@@ -146,8 +146,8 @@ LongestBatches fullest_evaluation_batches(const config::Config& config, int64_t 
 
 LongestBatches longest_training_batches(const config::Config& config, const data::Samples& samples, int64_t ranks) {
   const prepare::RunLength length = prepare::run_length(config, samples.size(), ranks);
-  const data::Updates updates(samples.size(), length.global_batch);
-  const data::SampleOrder order = order_of(config, samples);
+  const data::SampleOrder order = order_of(config, samples, length.global_batch);
+  const data::Updates updates(order.size(), length.global_batch);
   Longest longest(samples);
   for (int64_t i = 0; i < length.updates && i * length.global_batch < kMostSamples; ++i)
     longest.add(plan_update(config.training, samples, order, updates.at(i), ranks),

@@ -7,6 +7,7 @@
 #include "engine/base/log.h"
 #include "engine/base/screen.h"
 #include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/prepare/run_length.h"
 #include "engine/train/conditions.h"
 #include "engine/train/save_model.h"
 
@@ -93,6 +94,7 @@ checkpoint::Manifest RunSaver::manifest(const checkpoint::Progress& progress,
   about.progress = progress;
   about.seed = plan_.config.seed;
   about.samples = inputs_.datasets.train->size();
+  about.left_out = prepare::samples_left_out(plan_.config.training, about.samples, progress.global_batch);
   about.strategy = plan_.config.distributed_type == config::DistributedType::kFsdp ? "FSDP" : "replicated";
   about.metrics = metrics;
   about.conditions = conditions_of(plan_.config, model_.comm().size());

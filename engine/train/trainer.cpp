@@ -103,7 +103,8 @@ Ending Trainer::run_updates(std::optional<int64_t> last_step) {
 }
 
 Milestones::Position Trainer::position() const {
-  return {progress_.step, batches_->updates().epochs_at(progress_.consumed), progress_.consumed % train().size() == 0};
+  return {progress_.step, batches_->updates().epochs_at(progress_.consumed),
+          batches_->updates().ends_epoch(progress_.consumed)};
 }
 
 void Trainer::save_checkpoint(bool wait_until_done) {

@@ -35,6 +35,14 @@ void Trainer::resume_from(const std::string& folder, const checkpoint::Manifest&
         "{}: saved while training on {} samples; the data now has {}.\n  Resume with the data it was saved with, or "
         "start from scratch in another output_dir.",
         folder, manifest.samples, train().size());
+  const int64_t global_batch = chosen_global_batch(manifest.progress.global_batch);
+  const int64_t left_out = prepare::samples_left_out(config_.training, train().size(), global_batch);
+  if (manifest.left_out != left_out)
+    throw InputError(
+        "{}: saved while each epoch left out {} of {} samples; with this configuration it leaves out {}.\n  Resume "
+        "with "
+        "the training.dataloader_drop_last and the batch sizes it was saved with.",
+        folder, manifest.left_out, manifest.samples, left_out);
   if (manifest.seed != config_.seed)
     throw InputError(
         "{}: saved with seed {}; the configuration says {}.\n  The sample order depends on the seed: resume with seed "
@@ -44,7 +52,7 @@ void Trainer::resume_from(const std::string& folder, const checkpoint::Manifest&
     require_same_conditions(manifest.conditions, conditions_of(config_, model_->comm().size()), folder);
   model_->comm().barrier();  // write nothing before every rank has read its part
   progress_ = manifest.progress;
-  progress_.global_batch = chosen_global_batch(manifest.progress.global_batch);
+  progress_.global_batch = global_batch;
   if (loss_scale_ && progress_.loss_scale.scale > 0) loss_scale_->set_state(progress_.loss_scale);
   divergence_.set_state(progress_.losses);
   early_stopping_.set_state(progress_.evaluations);

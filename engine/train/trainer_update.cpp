@@ -51,6 +51,7 @@ Trainer::StepResult Trainer::train_step() {
   nn::Pass pass;
   pass.seed = static_cast<uint64_t>(config_.seed);
   pass.training = config_.training.dropout;
+  pass.embedding_noise = config_.training.neftune_noise_alpha;
   pass.label_smoothing = config_.training.label_smoothing_factor;
   compare_pairs(config_, pass);
   if (loss_scale_) model_->set_loss_scale(loss_scale_->scale());

@@ -1,9 +1,12 @@
 #include "engine/train/update_plan.h"
 
+#include "engine/prepare/run_length.h"
+
 namespace trainer::train {
 
-data::SampleOrder order_of(const config::Config& config, const data::Samples& samples) {
+data::SampleOrder order_of(const config::Config& config, const data::Samples& samples, int64_t global_batch) {
   data::SampleOrderOptions options{config.seed, config.data.shuffle && !samples.ordered(), samples.sources(), {}, {}};
+  options.left_out = prepare::samples_left_out(config.training, samples.size(), global_batch);
   if (!samples.ordered()) options.weights = config.data.train.weights;
   if (config.training.group_by_length) options.length = [&samples](int64_t i) { return samples.tokens(i); };
   return data::SampleOrder(std::move(options));

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 
+#include "models/nn/embedding_noise.h"
 #include "models/nn/position_ids.h"
 
 namespace trainer::models::gpt2 {
@@ -33,7 +34,8 @@ std::vector<nn::Module*> GPT2Stack::blocks() {
 }
 
 nn::Rows GPT2Stack::embed(const nn::Rows& ids, const nn::Pass& pass) {
-  const nn::Rows words = (*wte_)(ids, pass);  // only this rank's rows under sequence parallelism
+  const nn::Rows words =
+      nn::with_noise((*wte_)(ids, pass), pass, wte_->path());  // only this rank's rows under sequence parallelism
   const at::Tensor positions =
       nn::position_ids(*words.layout, pass, config_.n_positions, "n_positions", ids.x.device());
   return words.with(nn::dropout(words.x + (*wpe_)(words.with(positions), pass).x,

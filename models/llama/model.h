@@ -4,6 +4,7 @@
 
 #include "models/decoder_model.h"
 #include "models/llama/block.h"
+#include "models/nn/embedding_noise.h"
 
 namespace trainer::models::llama {
 
@@ -17,7 +18,9 @@ class Decoder : public DecoderStack {
   int64_t width() const override { return config_.hidden_size; }
 
  protected:
-  nn::Rows embed(const nn::Rows& ids, const nn::Pass& pass) override { return (*embed_tokens_)(ids, pass); }
+  nn::Rows embed(const nn::Rows& ids, const nn::Pass& pass) override {
+    return nn::with_noise((*embed_tokens_)(ids, pass), pass, embed_tokens_->path());
+  }
   /// The rotary table; with rope_by_layer, also that of layers with a window.
   nn::RowsList block_inputs(const nn::Rows& states, const nn::Pass& pass) override;
   nn::Rows finish(const nn::Rows& states, const nn::Pass& pass) override { return (*norm_)(states, pass); }

@@ -42,6 +42,10 @@ struct DeviceKernels {
   void (*dropout)(ElementType x_type, const void* x, ElementType out_type, const void* residual, const RowDraws& draws,
                   int64_t rows, int64_t width, void* out, void* stream);
 
+  /// out = x + magnitudes [rows] * u: u is uniform in (-1, 1), from one draw of 16 bits (models/nn/embedding_noise.h).
+  void (*add_noise)(const float* x, const float* magnitudes, const RowDraws& draws, int64_t rows, int64_t width,
+                    float* out, void* stream);
+
   /// x [rows, heads * 2 * pairs] rotated by table [rows, 2 * pairs] (models/nn/rope.h); `direction` -1 rotates back.
   void (*rotate)(ElementType type, const void* x, const float* table, float direction, int64_t rows, int64_t heads,
                  int64_t pairs, void* out, void* stream);

@@ -32,6 +32,7 @@ struct Prefix;
 struct Pass {
   bool training = false;                 // dropout is drawn
   uint64_t seed = 0;                     // of the run
+  double embedding_noise = 0;            // models/nn/embedding_noise.h
   double label_smoothing = 0;            // weight of the uniform distribution in the target
   PreferenceOptions preference{};        // for batches of pairs, instead of label_smoothing
   std::shared_ptr<RewardSums> rewards;   // of pairs; null: nobody asks for them

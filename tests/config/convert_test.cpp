@@ -180,10 +180,11 @@ TEST_F(Convert, ListsValuesThatAreNotSupported) {
 TEST_F(Convert, TrainingArguments) {
   const Conversion done = converted(
       R"({"learning_rate": 1e-4, "bf16": true, "eval_strategy": "steps", "eval_steps": 7, "neftune_noise_alpha": 5,
-          "torch_compile": true, "logging_dir": null, "hub_token": "<HUB_TOKEN>", "of_a_subclass": 1})");
+          "optim_target_modules": "all", "torch_compile": true, "logging_dir": null, "hub_token": "<HUB_TOKEN>", "of_a_subclass": 1})");
   EXPECT_STREQ(done.dialect->name, "training_arguments");
   const std::string text = file_text(done.document, FileFormat::kYaml);
-  for (const char* const line : {"mixed_precision: bf16\n", "  learning_rate: 0.0001\n", "  eval_steps: 7\n"})
+  for (const char* const line :
+       {"mixed_precision: bf16\n", "  learning_rate: 0.0001\n", "  eval_steps: 7\n", "  neftune_noise_alpha: 5\n"})
     EXPECT_NE(text.find(line), std::string::npos) << text;
   std::vector<std::string> keys;
   for (const Note& note : done.not_honored) {
@@ -191,7 +192,7 @@ TEST_F(Convert, TrainingArguments) {
     EXPECT_NE(note.origin.find("theirs.yaml:"), std::string::npos) << note.origin;
     EXPECT_EQ(note.value.find("HUB"), std::string::npos);
   }
-  EXPECT_EQ(keys, (std::vector<std::string>{"neftune_noise_alpha", "torch_compile", "hub_token"}));
+  EXPECT_EQ(keys, (std::vector<std::string>{"optim_target_modules", "torch_compile", "hub_token"}));
   ASSERT_EQ(done.unknown.size(), 1U);
   EXPECT_EQ(done.unknown.front().key, "of_a_subclass");
 }

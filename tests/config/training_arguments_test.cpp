@@ -36,8 +36,6 @@ TEST_F(TrainingArguments, RefusesUnsupportedFieldsThatAreSet) {
                                                "optim_target_modules",
                                                "adafactor",
                                                "average_tokens_across_devices",
-                                               "neftune_noise_alpha",
-                                               "dataloader_drop_last",
                                                "past_index",
                                                "max_seq_length",
                                                "max_length",

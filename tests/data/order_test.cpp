@@ -112,6 +112,35 @@ TEST(SampleOrder, WithoutShuffleIsFileOrder) {
   EXPECT_EQ(order.epoch(7), 1);
 }
 
+SampleOrder ending_early(bool shuffle, bool by_length) {
+  SampleOrderOptions options{7, shuffle, {6, 5}, {}, {}, /*left_out=*/3};
+  if (by_length) options.length = [](int64_t sample) { return sample; };
+  return SampleOrder(options);
+}
+
+TEST(SampleOrder, EpochsEndWithoutTheSamplesLeftOut) {
+  for (const bool by_length : {false, true}) {
+    const SampleOrder order = ending_early(/*shuffle=*/true, by_length);
+    ASSERT_EQ(order.size(), 8);
+    EXPECT_EQ(order.epoch(7), 0);
+    EXPECT_EQ(order.epoch(8), 1);
+    std::vector<int64_t> uses(11, 0);
+    for (int64_t epoch = 0; epoch < 40; ++epoch) {
+      std::vector<int64_t> read = epoch_of(order, epoch);
+      std::sort(read.begin(), read.end());
+      EXPECT_EQ(std::unique(read.begin(), read.end()), read.end()) << "epoch " << epoch;
+      for (const int64_t sample : read) ++uses.at(sample);
+    }
+    for (const int64_t count : uses) EXPECT_GT(count, 15);  // 29 on average: each epoch leaves out others
+  }
+}
+
+TEST(SampleOrder, InFileOrderTheLastSamplesAreLeftOut) {
+  const SampleOrder order = ending_early(/*shuffle=*/false, /*by_length=*/false);
+  EXPECT_EQ(epoch_of(order, 0), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(epoch_of(order, 1), epoch_of(order, 0));
+}
+
 TEST(OrderDigest, DependsOnSamplesAndTheirOrder) {
   SampleOrder order(0, 100, false);
   std::string digest = order_digest(order, {0, 8});

@@ -116,6 +116,12 @@ class Killed(EndToEnd):
         self.assertLess(lines[-1]["skipped_updates"], 12)
         self.assertLess(lines[-1]["loss"], lines[0]["loss"])
 
+    def test_epochs_that_leave_out_samples(self):
+        # 50 samples: 12 batches of 4. An epoch's last update has half as many as the others.
+        left_out = {"training": {"dataloader_drop_last": True, "gradient_accumulation_steps": 5, "max_steps": -1,
+                                 "per_device_train_batch_size": 2, "num_train_epochs": 4}}
+        self.check([(after_step(2), 1), (while_saving(6), "launcher"), (after_step(8), 0)], DATA_PARALLEL, left_out)
+
     def test_local_sgd(self):
         self.check([(after_step(2), 0), (while_saving(6), "launcher"), (after_step(7), 1)], DATA_PARALLEL,
                    {"training": {"local_sgd_steps": 2}})
@@ -190,6 +196,17 @@ class Choices(EndToEnd):
         run = self.launch(self.job("output"), "--set", "checkpoint.resume_from_checkpoint=true", code=3)
         self.assertIn("holds no checkpoint", run.err)
         self.assertFalse((self.folder / "output").exists())
+
+    def test_other_samples_left_out(self):
+        dropped, stops = {"training": {"dataloader_drop_last": True}}, {"training": {"max_steps": 6}}
+        self.launch(self.job("output", dropped, stops))
+        run = self.launch(self.job("output"), code=3)
+        self.assertIn("each epoch left out 2 of 50 samples; with this configuration it leaves out 0", run.err)
+        run = self.launch(self.job("output", dropped, {"training": {"global_batch_size": 7}}), code=3)
+        self.assertIn("it leaves out 1", run.err)
+        run = self.launch(self.job("few", dropped, {"data": {"max_samples": 3}}), code=3)
+        self.assertIn("leaves out all 2 training samples: a batch of all ranks has 4", run.err)
+        self.assertFalse((self.folder / "few").exists())
 
     def test_path(self):
         self.launch(self.job("expected"))

@@ -18,6 +18,7 @@
 
 #include "models/nn/cross_entropy.h"
 #include "models/nn/device/device_kernels.h"
+#include "models/nn/embedding_noise.h"
 #include "models/nn/feed_forward.h"
 #include "models/nn/mask.h"
 #include "models/nn/rms_norm.h"
@@ -86,6 +87,20 @@ TEST_F(Kernels, DrawTheMaskOfTheCpuBitForBit) {
         nn::expand_mask_row(bits[row].const_data_ptr<uint8_t>(), 1, width, expected[row].data_ptr<float>());
       EXPECT_TRUE(at::equal(kept.to(at::kFloat), expected)) << "from " << first << ", width " << width;
     }
+}
+
+TEST_F(Kernels, AddTheNoiseOfTheCpu) {
+  const nn::LayoutPtr rows = rows_of_three();
+  const nn::PhiloxKey key = nn::philox_key(5, "embeddings");
+  for (const int64_t width : {1, 37, 127, 128, 200, 4999})
+    for (const bool aligned : {true, false}) {
+      const auto placed = [&](const at::Tensor& t) { return aligned ? t : misaligned(t); };
+      const at::Tensor noise = nn::add_noise(at::zeros({8, width}), key, 5, rows);
+      expect_same_there([&](const auto& in) { return nn::add_noise(placed(in[0]), key, 5, rows); },
+                        [&](const auto& in) { return in[0] + noise; }, {random_tensor({8, width}, 1)}, kFloatTolerance,
+                        "width " + std::to_string(width));
+    }
+  EXPECT_EQ(nn::add_noise(there(at::empty({0, 4})), key, 5, layout_of({})).numel(), 0);
 }
 
 TEST_F(Kernels, DropoutMatchesTheReference) {

@@ -32,19 +32,23 @@ at::Tensor random_tensor(at::IntArrayRef shape, uint64_t seed, at::ScalarType dt
   return at::randn(shape, at::detail::createCPUGenerator(seed), at::TensorOptions().dtype(at::kFloat)).to(dtype);
 }
 
+uint32_t draw_of(nn::PhiloxKey key, int64_t position, int64_t token, int64_t head, int64_t i) {
+  // Element i of a row: chunks of 128 numbers; within a chunk, word 0 of 16 counters, then word 1, …; the low half
+  // first.
+  const auto chunk = static_cast<uint32_t>(i / 128), word = static_cast<uint32_t>(i % 128 / 32),
+             lane = static_cast<uint32_t>(i % 32 / 2);
+  const uint32_t counter[4] = {static_cast<uint32_t>(position),
+                               static_cast<uint32_t>(static_cast<uint64_t>(position) >> 32),
+                               static_cast<uint32_t>(token), (static_cast<uint32_t>(head) << 20) + 16 * chunk + lane};
+  uint32_t words[4];
+  nn::philox_words(key, counter, words);
+  return i % 2 == 0 ? words[word] & 0xFFFF : words[word] >> 16;
+}
+
 at::Tensor mask_row(const nn::DropoutRule& rule, int64_t position, int64_t token, int64_t head, int64_t n) {
   at::Tensor mask = at::empty({n}, at::kDouble);
   for (int64_t i = 0; i < n; ++i) {
-    // Element i of a row: chunks of 128 numbers; within a chunk, word 0 of 16 counters, then word 1, …; the low half
-    // first.
-    const auto chunk = static_cast<uint32_t>(i / 128), word = static_cast<uint32_t>(i % 128 / 32),
-               lane = static_cast<uint32_t>(i % 32 / 2);
-    const uint32_t counter[4] = {static_cast<uint32_t>(position),
-                                 static_cast<uint32_t>(static_cast<uint64_t>(position) >> 32),
-                                 static_cast<uint32_t>(token), (static_cast<uint32_t>(head) << 20) + 16 * chunk + lane};
-    uint32_t words[4];
-    nn::philox_words(rule.key, counter, words);
-    const uint32_t draw = i % 2 == 0 ? words[word] & 0xFFFF : words[word] >> 16;
+    const uint32_t draw = draw_of(rule.key, position, token, head, i);
     mask.data_ptr<double>()[i] = draw >= rule.threshold ? 65536.0 / (65536.0 - rule.threshold) : 0.0;
   }
   return mask;

@@ -17,6 +17,9 @@ nn::LayoutPtr layout_of(const std::vector<int64_t>& lengths, std::vector<int64_t
 /// Normally distributed values, deterministic for a seed.
 at::Tensor random_tensor(at::IntArrayRef shape, uint64_t seed, at::ScalarType dtype = at::kFloat);
 
+/// By definition: the 16 bits drawn for element `i` of a token.
+uint32_t draw_of(nn::PhiloxKey key, int64_t position, int64_t token, int64_t head, int64_t i);
+
 /// By definition: the scale where an element is kept and 0 where it is dropped, [n] fp64 for one row.
 at::Tensor mask_row(const nn::DropoutRule& rule, int64_t position, int64_t token, int64_t head, int64_t n);
 /// mask_row for all rows of a layout: [T, width].

@@ -71,6 +71,15 @@ void dropout(ElementType x_type, const void* x, ElementType out_type, const void
   launch.run("dropout", [=] { emulated().dropout(x_type, from, out_type, base, draws, rows, width, to, stream); });
 }
 
+void add_noise(const float* x, const float* magnitudes, const RowDraws& given, int64_t rows, int64_t width, float* out,
+               void* stream) {
+  Launch launch;
+  const float *const from = launch.reads(x, rows * width), *const sizes = launch.reads(magnitudes, rows);
+  const RowDraws draws = launch.reads(given, rows);
+  float* const to = launch.writes(out, rows * width);
+  launch.run("add_noise", [=] { emulated().add_noise(from, sizes, draws, rows, width, to, stream); });
+}
+
 void rotate(ElementType type, const void* x, const float* table, float direction, int64_t rows, int64_t heads,
             int64_t pairs, void* out, void* stream) {
   Launch launch;
@@ -182,6 +191,7 @@ const nn::DeviceKernels& kernels() {
   static const nn::DeviceKernels table{[](int) -> void* { return nullptr; },
                                        draw_mask,
                                        dropout,
+                                       add_noise,
                                        rotate,
                                        activate,
                                        activate_backward,

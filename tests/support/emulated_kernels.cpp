@@ -6,6 +6,7 @@
 #include "models/nn/cuda/cross_entropy.cu"
 #include "models/nn/cuda/dropout.cu"
 #include "models/nn/cuda/four_bit.cu"
+#include "models/nn/cuda/noise.cu"
 #include "models/nn/cuda/rms_norm.cu"
 #include "models/nn/cuda/rotation.cu"
 

@@ -17,6 +17,7 @@ const std::vector<SameKey> kSame{{"micro_batch_size", "training.per_device_train
                                  {"dataset_exact_deduplication", "data.train.deduplicate"},
                                  {"dataset_processes", "data.preprocessing_num_workers"},
                                  {"default_system_message", "data.system"},
+                                 {"noisy_embedding_alpha", "training.neftune_noise_alpha"},
                                  {"rl_beta", "dpo.beta"},
                                  {"dpo_label_smoothing", "dpo.label_smoothing"},
                                  {"rpo_alpha", "dpo.rpo_alpha"},

@@ -8,7 +8,8 @@ const std::vector<SameKey> kSame{{"cutoff_len", "data.max_length"},
                                  {"preprocessing_num_workers", "data.preprocessing_num_workers"},
                                  {"default_system", "data.system"},
                                  {"early_stopping_steps", "evaluation.early_stopping_patience"},
-                                 {"max_new_tokens", "evaluation.max_new_tokens"}};
+                                 {"max_new_tokens", "evaluation.max_new_tokens"},
+                                 {"neftune_alpha", "training.neftune_noise_alpha"}};
 
 const std::vector<SameKey> kLora{{"lora_rank", "lora.r"},
                                  {"lora_alpha", "lora.lora_alpha"},

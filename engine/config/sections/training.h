@@ -95,7 +95,9 @@ struct TrainingConfig {
   std::string optim_args;        // "key=value, …": further arguments of the optimizer
   double loraplus_lr_ratio = 0;  // LoRA+: learning rate of B relative to A; 0: equal
   double label_smoothing_factor = 0;
-  bool group_by_length = false;  // samples of similar length in one update
+  double neftune_noise_alpha = 0;     // 0: no noise
+  bool group_by_length = false;       // samples of similar length in one update
+  bool dataloader_drop_last = false;  // an epoch ends with the last whole batch
   bool auto_find_batch_size = false;
   int64_t max_tokens = 0;  // of a rank in one forward pass; 0: per_device_train_batch_size decides
   bool gradient_checkpointing = false;

@@ -36,11 +36,11 @@ const Entries& bf16_table() {
 
 const Entries& activation_checkpointing_table() {
   const char* const why = "training.gradient_checkpointing recomputes blocks; transformers' models never read this";
-  static const Entries entries = foreign_table(
-      no_effect("partition_activations", why).of<bool>(), no_effect("number_checkpoints", why),
-      no_effect("contiguous_memory_optimization", why).of<bool>(),
-      translated("cpu_checkpointing", "The same as training.activation_offloading.").of<bool>(),
-      no_effect("synchronize_checkpoint_boundary", why).of<bool>(), no_effect("profile", why).of<bool>());
+  static const Entries entries =
+      foreign_table(no_effect("partition_activations", why).of<bool>(), no_effect("number_checkpoints", why),
+                    no_effect("contiguous_memory_optimization", why).of<bool>(),
+                    translated("cpu_checkpointing", "The same as training.activation_offloading.").of<bool>(),
+                    no_effect("synchronize_checkpoint_boundary", why).of<bool>(), no_effect("profile", why).of<bool>());
   return entries;
 }
 
@@ -96,7 +96,8 @@ const Entries& ds_config_table() {
       option("train_batch_size", &C::train_batch_size).at_least(1).at_most(kMost),
       option("train_micro_batch_size_per_gpu", &C::train_micro_batch_size_per_gpu).at_least(1).at_most(kMost),
       option("gradient_accumulation_steps", &C::gradient_accumulation_steps).at_least(1).at_most(kMost),
-      option("gradient_clipping", &C::gradient_clipping).at_least(0.0), section("fp16", &C::fp16, fp16_table()),
+      option("gradient_clipping", &C::gradient_clipping).at_least(0.0),
+      option("dataloader_drop_last", &C::dataloader_drop_last), section("fp16", &C::fp16, fp16_table()),
       section("bf16", &C::bf16, bf16_table()).alias("bfloat16"),
       section("zero_optimization", &C::zero_optimization, ds_zero_table()),
       section("optimizer", &C::optimizer, ds_optimizer_table()),
@@ -111,7 +112,6 @@ const Entries& ds_config_table() {
       no_effect("wall_clock_breakdown", reports).of<bool>(), no_effect("memory_breakdown", reports).of<bool>(),
       no_effect("dump_state", "`trainer explain` prints the configuration").of<bool>(), no_effect("log_level", reports),
       no_effect("timers", reports), no_effect("vocabulary_size", "the model's own is used"),
-      no_effect("dataloader_drop_last", "the last update of an epoch takes the remaining samples").of<bool>(),
       no_effect("disable_allgather", "it is for debugging DeepSpeed itself").of<bool>(),
       no_effect("disable_python_gc", "there is no Python").of<bool>(),
       no_effect("managed_gradient_accumulation", "an update always takes gradient_accumulation_steps forward passes")

@@ -104,9 +104,18 @@ const Entries& training_table() {
           .help("Label smoothing: the part of the target's probability that is spread over all tokens or classes.")
           .at_least(0.0)
           .below(1.0),
+      option("neftune_noise_alpha", &C::neftune_noise_alpha)
+          .help("NEFTune: adds uniform noise of at most this number / sqrt(tokens of the sample x hidden size) to the "
+                "embeddings of tokens in training. 5 is usual; 0: no noise.")
+          .at_least(0.0)
+          .when("data.task is not image_classification",
+                [](const Config& c) { return c.data.task != Task::kImageClassification; }),
       option("group_by_length", &C::group_by_length)
           .help("Puts samples of similar length into the same update, which balances the work of the ranks. Nothing is "
                 "padded either way."),
+      option("dataloader_drop_last", &C::dataloader_drop_last)
+          .help("Ends each epoch before the samples that don't fill a batch of all ranks (with global_batch_size, an "
+                "update). Otherwise they form a smaller one. Evaluation uses all samples."),
       option("auto_find_batch_size", &C::auto_find_batch_size)
           .help("Finds the largest per_device_train_batch_size whose longest batches fit into memory, and keeps the "
                 "global batch size by gradient accumulation."),

@@ -64,9 +64,6 @@ Entries learning() {
                   "number of ranks; leave it out")
           .harmless({"true"})
           .of<bool>(),
-      unsupported("neftune_noise_alpha", "embeddings get no noise"),
-      unsupported("dataloader_drop_last", "the last samples of an epoch form a smaller update; leave it out")
-          .of<bool>(),
       unsupported("past_index", "no supported model takes its past states as input").harmless({"-1"}),
       no_effect("packing", joined_texts).of<bool>(), unsupported("max_seq_length", length),
       unsupported("max_length", length), group("accelerator_config", "Accelerate's data loading.", accelerator_table()),

@@ -92,6 +92,7 @@ void translate_document(Draft& draft, DsDocument& ds) {
   translate_precision(draft, ds);
   translate_batch(draft, ds);
   ds.set("gradient_clipping", "training.max_grad_norm");
+  ds.set("dataloader_drop_last", "training.dataloader_drop_last");
   translate_optimizer(draft, ds);
   translate_scheduler(draft, ds);
 }

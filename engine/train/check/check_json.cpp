@@ -167,6 +167,7 @@ json run_json(const RunReport& run) {
           {"accumulation", run.accumulation},
           {"global_batch", run.length.global_batch},
           {"updates_per_epoch", run.length.updates_per_epoch},
+          {"left_out", run.length.left_out},
           {"updates", run.length.updates},
           {"epochs", run.epochs},
           {"learning_rate", rates}};

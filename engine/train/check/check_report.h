@@ -85,7 +85,7 @@ struct CheckReport {
   std::optional<GpuReport> gpu;
   std::optional<Roofline> roofline;
   std::optional<ReferenceReport> reference;  // with dpo
-  DataReport data;  // without samples when none are known
+  DataReport data;                           // without samples when none are known
   RunReport run;
   std::string warning;               // about the model in the plan's precision; "": none
   std::vector<std::string> missing;  // inputs without which a launch is refused, and what check assumes instead
@@ -125,7 +125,7 @@ std::string to_brief(const CheckReport& report, const config::Plan& plan);
 ///   longest_batches  [{samples, source_tokens, target_tokens}]: the candidates; the largest needs `activations`
 ///   data      {samples, tokens, cut_off, validation_samples, source, target, classes}; source and target are
 ///             {shortest, longest, mean, histogram: [{from, to, samples}]}, classes a list of names
-///   run       {ranks, per_device, accumulation, global_batch, updates_per_epoch, updates, epochs,
+///   run       {ranks, per_device, accumulation, global_batch, updates_per_epoch, left_out, updates, epochs,
 ///             learning_rate: [{percent, update, value}]}
 ///   source    the configuration file
 ///   translated      [{key, value, origin, text}]: keys of other programs; `text` is their translation

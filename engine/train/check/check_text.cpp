@@ -320,6 +320,8 @@ void add_run(Page& page, const RunReport& run) {
                           std::round(run.epochs * 100) / 100));
   else if (run.length.updates > 0)
     page.line(fmt::format("{} in total", run.length.updates));
+  if (run.length.left_out > 0)
+    page.line(fmt::format("each epoch leaves out {}", counted(run.length.left_out, "sample", "samples")));
   if (run.learning_rate.empty()) return;
   std::string head, update, rate;
   for (const auto& point : run.learning_rate) {

@@ -8,6 +8,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 
+#include "data/sampler/shares.h"
 #include "engine/base/errors.h"
 #include "engine/base/folder_lock.h"
 #include "engine/base/listed.h"
@@ -125,8 +126,8 @@ std::vector<int64_t> all_of(const data::Samples& samples) {
 /// The samples that the run reads, ascending: not all of them if max_steps ends it within the first epoch.
 std::vector<int64_t> read_by_run(const config::Config& config, const data::Samples& samples, int64_t global_batch) {
   const int64_t steps = config.training.max_steps;
-  if (steps <= 0 || steps >= (samples.size() + global_batch - 1) / global_batch) return all_of(samples);
-  const data::SampleOrder order = order_of(config, samples);
+  const data::SampleOrder order = order_of(config, samples, global_batch);
+  if (steps <= 0 || steps >= data::Updates(order.size(), global_batch).per_epoch()) return all_of(samples);
   std::vector<int64_t> indices;
   for (int64_t position = 0; position < steps * global_batch; ++position) indices.push_back(order.sample(position));
   std::sort(indices.begin(), indices.end());

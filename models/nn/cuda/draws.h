@@ -28,6 +28,14 @@ inline int64_t counters_of(const RowDraws& draws, int64_t width) {
   return (skipped + width + kPhiloxChunk - 1) / kPhiloxChunk * kCounters;
 }
 
+/// The draws of a counter of a row; its first one is that of element draws.first, rounded down to a chunk.
+__device__ inline PhiloxWords words_of(const RowDraws& draws, int64_t row, int64_t counter) {
+  const auto sample = static_cast<uint64_t>(draws.sample_index[row]);
+  const int64_t first_counter = draws.first / kPhiloxChunk * kCounters;
+  return philox(draws.key, {{static_cast<uint32_t>(sample), static_cast<uint32_t>(sample >> 32),
+                             static_cast<uint32_t>(draws.token[row]), static_cast<uint32_t>(first_counter + counter)}});
+}
+
 /// Calls body.visit<N>(index of N elements, their factors) for all elements of the rows. A thread has the 8 draws of
 /// one counter, which are four pairs of neighbors, 32 elements apart: neighboring threads access neighboring pairs. N
 /// is 2 if no pair crosses the end of a row, else 1.
@@ -37,13 +45,7 @@ __global__ void __launch_bounds__(kThreads) visit_rows(Body body, RowDraws draws
   const int64_t chunk = counter / kCounters * kPhiloxChunk - draws.first % kPhiloxChunk;
   if (chunk >= width) return;
   PhiloxWords words{};
-  if (draws.threshold > 0) {
-    const auto sample = static_cast<uint64_t>(draws.sample_index[row]);
-    const int64_t first_counter = draws.first / kPhiloxChunk * kCounters;
-    words =
-        philox(draws.key, {{static_cast<uint32_t>(sample), static_cast<uint32_t>(sample >> 32),
-                            static_cast<uint32_t>(draws.token[row]), static_cast<uint32_t>(first_counter + counter)}});
-  }
+  if (draws.threshold > 0) words = words_of(draws, row, counter);
   for (int w = 0; w < 4; ++w) {
     const int64_t element = chunk + w * 32 + 2 * lane;
     const float low = (words.word[w] & 0xFFFF) >= draws.threshold ? draws.scale : 0.0F;

@@ -8,6 +8,8 @@ namespace trainer::nn::cuda {
 void draw_mask(const RowDraws& draws, int64_t rows, int64_t width, bool* kept, void* stream);
 void dropout(ElementType x_type, const void* x, ElementType out_type, const void* residual, const RowDraws& draws,
              int64_t rows, int64_t width, void* out, void* stream);
+void add_noise(const float* x, const float* magnitudes, const RowDraws& draws, int64_t rows, int64_t width, float* out,
+               void* stream);
 void rotate(ElementType type, const void* x, const float* table, float direction, int64_t rows, int64_t heads,
             int64_t pairs, void* out, void* stream);
 void activate(ElementType type, Activation activation, const void* gate, const void* up, const RowDraws& draws,
@@ -35,6 +37,7 @@ inline DeviceKernels kernels(void* (*current_stream)(int index)) {
   return {current_stream,
           draw_mask,
           dropout,
+          add_noise,
           rotate,
           activate,
           activate_backward,

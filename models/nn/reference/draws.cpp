@@ -36,31 +36,42 @@ Words drawn(PhiloxKey key, Words w) {
   return w;
 }
 
-/// Whether each half of the words is at least `threshold`: [..., 2] for [...].
-at::Tensor halves_reach(const at::Tensor& words, int64_t threshold) {
-  return at::stack({(words & kHalf).ge(threshold), at::bitwise_right_shift(words, 16).ge(threshold)}, -1);
+/// `of_draw` of the draws of elements [first, first + width) of the given tokens, [B, width].
+template <class F>
+at::Tensor of_elements(PhiloxKey key, const at::Tensor& position, const at::Tensor& token, const at::Tensor& head,
+                       int64_t first, int64_t width, const F& of_draw) {
+  const int64_t skipped = first % kPhiloxChunk, begin = first / kPhiloxChunk;
+  const int64_t chunks = (skipped + width + kPhiloxChunk - 1) / kPhiloxChunk;
+  const at::Tensor lanes = at::arange(begin * kLanes, (begin + chunks) * kLanes, position.options());
+  const at::Tensor counter = ((head * (int64_t{1} << 20)).unsqueeze(-1) + lanes) & kWord;
+  const Words words =
+      drawn(key, {low(position).unsqueeze(-1), high(position).unsqueeze(-1), token.unsqueeze(-1), counter});
+  const auto halves = [&](const at::Tensor& w) {  // [B, chunks, 2 * kLanes]
+    return at::stack({of_draw(w & kHalf), of_draw(at::bitwise_right_shift(w, 16))}, -1)
+        .flatten(-2)
+        .unflatten(-1, {chunks, 2 * kLanes});
+  };
+  const at::Tensor all = at::stack({halves(words.a), halves(words.b), halves(words.c), halves(words.d)}, -2);
+  return all.flatten(-3).narrow(-1, skipped, width);
 }
 
 }  // namespace
 
 at::Tensor kept_elements(const DropoutRule& rule, const at::Tensor& position, const at::Tensor& token,
                          const at::Tensor& head, int64_t first, int64_t width) {
-  const int64_t skipped = first % kPhiloxChunk, begin = first / kPhiloxChunk;
-  const int64_t chunks = (skipped + width + kPhiloxChunk - 1) / kPhiloxChunk;
-  const at::Tensor lanes = at::arange(begin * kLanes, (begin + chunks) * kLanes, position.options());
-  const at::Tensor counter = ((head * (int64_t{1} << 20)).unsqueeze(-1) + lanes) & kWord;
-  const Words words =
-      drawn(rule.key, {low(position).unsqueeze(-1), high(position).unsqueeze(-1), token.unsqueeze(-1), counter});
-  const auto reach = [&](const at::Tensor& w) {  // [B, chunks, 2 * kLanes]
-    return halves_reach(w, rule.threshold).flatten(-2).unflatten(-1, {chunks, 2 * kLanes});
-  };
-  const at::Tensor all = at::stack({reach(words.a), reach(words.b), reach(words.c), reach(words.d)}, -2);
-  return all.flatten(-3).narrow(-1, skipped, width);
+  return of_elements(rule.key, position, token, head, first, width,
+                     [&](const at::Tensor& draw) { return draw.ge(static_cast<int64_t>(rule.threshold)); });
 }
 
 at::Tensor kept_mask(const DropoutRule& rule, const Layout& layout, int64_t width, at::Device device) {
   const RowNumbers rows = row_numbers(layout, device);
   return kept_elements(rule, rows.position, rows.token, at::zeros({1}, rows.token.options()), rule.first, width);
+}
+
+at::Tensor uniform(PhiloxKey key, const Layout& layout, int64_t width, at::Device device) {
+  const RowNumbers rows = row_numbers(layout, device);
+  return of_elements(key, rows.position, rows.token, at::zeros({1}, rows.token.options()), 0, width,
+                     [](const at::Tensor& draw) { return (draw.to(at::kFloat) + 0.5) / 32768 - 1; });
 }
 
 at::Tensor masked(const at::Tensor& x, const at::Tensor& kept, double scale) {

@@ -15,6 +15,9 @@ at::Tensor kept_elements(const DropoutRule& rule, const at::Tensor& position, co
 /// kept_elements for every row of a layout: bool [T, width].
 at::Tensor kept_mask(const DropoutRule& rule, const Layout& layout, int64_t width, at::Device device);
 
+/// The draws of every row of a layout, uniform in (-1, 1): fp32 [T, width].
+at::Tensor uniform(PhiloxKey key, const Layout& layout, int64_t width, at::Device device);
+
 /// x * scale where `kept`, 0 elsewhere; in fp32.
 at::Tensor masked(const at::Tensor& x, const at::Tensor& kept, double scale);
 
