@@ -70,6 +70,7 @@ config::Plan evaluated(const config::Plan& configured, const fs::path& output) {
   config::Config& c = plan.config;
   c.output_dir = output.string();
   c.checkpoint = {};
+  c.training.dataloader_drop_last = false;  // with few samples to train on, it would be refused
   c.logging = {};
   c.max_restarts = 0;
   c.min_machines = 0;

@@ -39,7 +39,9 @@ class Eval(EndToEnd):
         alone = json.loads(self.eval(job, "--json").out)
         others = {"ddp": {"distributed_type": "MULTI_CPU", "num_processes": 2},
                   "fsdp": {"distributed_type": "FSDP", "num_processes": 3},
-                  "threads": {"distributed_type": "DATA_PARALLEL", "devices": ["cpu", "cpu"]}}
+                  "threads": {"distributed_type": "DATA_PARALLEL", "devices": ["cpu", "cpu"]},
+                  # Training would be refused.
+                  "batches": {"training": {"dataloader_drop_last": True, "per_device_train_batch_size": 100}}}
         for name, changes in others.items():
             with self.subTest(name):
                 found = json.loads(self.eval(self.job("run", MEASURES, changes), "--json").out)
