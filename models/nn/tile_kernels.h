@@ -18,12 +18,13 @@ struct Tile {
   float alpha, beta;
   float* c;
   int64_t c_stride;
-  // Lines to bring into the cache for a later tile, kLinesPerFetch every kTermsPerFetch terms, and the distance to the
+  // Lines to bring into the cache for a later tile, kLinesPerFetch every terms_per_fetch terms, and the distance to the
   // next ones.
   const float* fetch;
-  int64_t fetch_stride;
+  int64_t fetch_stride, terms_per_fetch;
 };
-inline constexpr int64_t kLine = 16, kLinesPerFetch = 4, kTermsPerFetch = 16;  // a line: in floats
+inline constexpr int64_t kLine = 16, kLinesPerFetch = 4;  // a line: in floats
+inline constexpr int64_t kMostTermsPerFetch = 16, kLeastTermsPerFetch = 4;
 
 struct TileKernels {
   using Multiply = void(const Tile& tile);

@@ -32,11 +32,15 @@ void fill_panel(const TileKernels& kernels, Strided<float> b, int64_t terms, int
 /// and waiting for them takes as long as a seventh of the products.
 class Ahead {
  public:
-  Ahead(Strided<float> b, int64_t terms, int64_t columns)
+  /// `tiles`: which fetch them.
+  Ahead(Strided<float> b, int64_t terms, int64_t columns, int64_t tiles)
       : b_(b),
         stride_(b.columns == 1 ? b.rows : b.columns),
         runs_(b.columns == 1 ? terms : columns),
-        fetches_(runs_ * ((b.columns == 1 ? columns : terms) / (kLine * kLinesPerFetch))) {}
+        fetches_(runs_ * ((b.columns == 1 ? columns : terms) / (kLine * kLinesPerFetch))) {
+    while (terms_per_fetch_ > kLeastTermsPerFetch && tiles * kPanelTerms / terms_per_fetch_ < fetches_)
+      terms_per_fetch_ /= 2;
+  }
 
   /// Has `tile` fetch the next ones: the first of every run before the second of any, so that they are equally far
   /// apart.
@@ -44,12 +48,14 @@ class Ahead {
     const bool some = next_ < fetches_;
     tile.fetch_stride = some ? stride_ : 0;
     tile.fetch = some ? b_.data + next_ / runs_ * kLine * kLinesPerFetch + next_ % runs_ * stride_ : tile.b;
-    next_ += tile.terms / kTermsPerFetch;
+    tile.terms_per_fetch = terms_per_fetch_;
+    next_ += tile.terms / terms_per_fetch_;
   }
 
  private:
   Strided<float> b_;
   int64_t stride_, runs_, fetches_, next_ = 0;
+  int64_t terms_per_fetch_ = kMostTermsPerFetch;
 };
 
 /// The terms of `a`, as its tiles read them: tile after tile, each term's rows together.
@@ -86,7 +92,8 @@ void few_rows_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, 
                   .c = nullptr,
                   .c_stride = c_stride,
                   .fetch = panel,
-                  .fetch_stride = 0};
+                  .fetch_stride = 0,
+                  .terms_per_fetch = kMostTermsPerFetch};
         for (int64_t row = 0; row < m; row += kTileRows) {
           tile.a = a.at(row, first + term);
           tile.c = c + row * c_stride + column;
@@ -142,11 +149,12 @@ void tiled_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, flo
                 .c = nullptr,
                 .c_stride = c_stride,
                 .fetch = nullptr,
-                .fetch_stride = 0};
+                .fetch_stride = 0,
+                .terms_per_fetch = kMostTermsPerFetch};
       const bool has_next = column + width < n;
       Ahead ahead(has_next ? b.at(term, column + width) : b.at(term + terms, 0),
                   has_next ? terms : std::min(kPanelTerms, k - term - terms),
-                  std::min(width, has_next ? n - column - width : n));
+                  std::min(width, has_next ? n - column - width : n), (m + kTileRows - 1) / kTileRows);
       for (int64_t row = 0; row < m; row += kTileRows) {
         tile.a = packs_a ? Strided<float>{packed + row * kPanelTerms, 1, kTileRows} : a.at(row, term);
         tile.c = c + row * c_stride + column;
