@@ -35,8 +35,8 @@ nn::RowsList BertEmbeddings::forward(const nn::RowsList& in, const nn::Pass& pas
   const at::Tensor positions =
       nn::position_ids(*ids.layout, pass, config_.max_position_embeddings, "max_position_embeddings", ids.x.device());
   const nn::Rows type = (*token_type_embeddings_)({at::zeros({1}, ids.x.options())}, pass);  // [1, D], for all tokens
-  const nn::Rows words = nn::with_noise((*word_embeddings_)(ids, pass), pass, word_embeddings_->path());
-  const at::Tensor x = words.x + type.x + (*position_embeddings_)(ids.with(positions), pass).x;
+  const at::Tensor x = nn::with_noise((*word_embeddings_)(ids, pass), pass, word_embeddings_->path()).x + type.x +
+                       (*position_embeddings_)(ids.with(positions), pass).x;
   const at::Tensor normed = (*layer_norm_)(ids.with(x), pass).x;
   return {ids.with(nn::dropout(normed, pass.dropout(path(), config_.hidden_dropout_prob), ids.layout))};
 }

@@ -28,8 +28,8 @@ nn::RowsList T5Stack::forward(const nn::RowsList& in, const nn::Pass& pass) {
   const auto dropped = [&](const nn::Rows& x, const char* layer) {
     return x.with(nn::dropout(x.x, pass.dropout(path() + layer, dropout_), x.layout));
   };
-  const nn::Rows words = nn::with_noise((*embed_tokens_)(in[0], pass), pass, embed_tokens_->path());
-  nn::Rows x = dropped(words, ".embed_tokens"), bias;
+  nn::Rows x = dropped(nn::with_noise((*embed_tokens_)(in[0], pass), pass, embed_tokens_->path()), ".embed_tokens"),
+           bias;
   for (int64_t i = 0; i < block_->size(); ++i) {
     const auto out = (*block_)[i]({x, bias, in[1]}, pass);
     x = out[0], bias = out[1];
