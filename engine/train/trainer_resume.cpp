@@ -40,8 +40,7 @@ void Trainer::resume_from(const std::string& folder, const checkpoint::Manifest&
   if (manifest.left_out != left_out)
     throw InputError(
         "{}: saved while each epoch left out {} of {} samples; with this configuration it leaves out {}.\n  Resume "
-        "with "
-        "the training.dataloader_drop_last and the batch sizes it was saved with.",
+        "with the training.dataloader_drop_last and the batch sizes it was saved with.",
         folder, manifest.left_out, manifest.samples, left_out);
   if (manifest.seed != config_.seed)
     throw InputError(

@@ -1,10 +1,11 @@
 #include "models/nn/embedding_noise.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
-#include <ATen/ops/empty.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
