@@ -3,10 +3,11 @@
 if(TRAINER_CUDA)
   find_program(TRAINER_NVCC nvcc PATHS ${TRAINER_DEPS}-cuda/nvidia/cu13/bin NO_DEFAULT_PATH REQUIRED)
 endif()
-# Machine code for A100, H100 and B200, and PTX, which drivers compile for newer ones. (tools/check_kernels.py reads these flags.)
+# Machine code for T4, A100, H100 and B200, and PTX, which drivers compile for newer ones. The oldest is that of
+# engine/base/gpu_faults.h. (tools/check_kernels.py reads these flags.)
 set(TRAINER_CUDA_FLAGS -std=c++20 -O3 -Werror all-warnings -Xcompiler=-fPIC,-Wall,-Wextra
-  -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_100,code=sm_100
-  -gencode arch=compute_100,code=compute_100)
+  -gencode arch=compute_75,code=sm_75 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90
+  -gencode arch=compute_100,code=sm_100 -gencode arch=compute_100,code=compute_100)
 
 # trainer_cuda_kernels(TARGET a.cu …): adds the kernels to a target.
 function(trainer_cuda_kernels target)

@@ -12,6 +12,7 @@ namespace trainer {
 namespace {
 
 constexpr int64_t kLeastFree = int64_t{1} << 30;  // CUDA's context and libraries take about half of it
+constexpr int kLeastForBf16 = 80;                 // compute capability 8.0, Ampere
 constexpr double kNoticed = 0.1;                  // of a GPU's memory, used by others
 
 std::string fault_of_driver(const GpuMachine& machine) {
@@ -30,9 +31,13 @@ std::string fault_of_driver(const GpuMachine& machine) {
   return "";
 }
 
+int capability_of(const Gpu& gpu) {
+  return 10 * gpu.capability_major + gpu.capability_minor;
+}
+
 std::string fault_of_gpu(const VisibleGpu& used) {
   const Gpu& gpu = *used.gpu;
-  const int capability = 10 * gpu.capability_major + gpu.capability_minor;
+  const int capability = capability_of(gpu);
   if (capability > 0 && capability < kLeastCapability)
     return fmt::format(
         "{} has compute capability {}.{}, but this build is for {}.{} and newer\n  choose other GPUs with gpu_ids, or "
@@ -46,6 +51,16 @@ std::string fault_of_gpu(const VisibleGpu& used) {
       "gpu_ids",
       used.text(), human_bytes(free), human_bytes(used.total_bytes()), human_bytes(kLeastFree),
       users.empty() ? "stop the processes that use it (nvidia-smi lists them)" : "it is used by " + users);
+}
+
+/// Without NVML, only the version of the kernel module is known: libraries of cuda-compat would make it sufficient.
+std::string warning_of_module(const GpuMachine& machine) {
+  const int version = std::atoi(machine.driver.c_str());
+  if (machine.cuda > 0 || version <= 0 || version >= kLeastDriver) return "";
+  return fmt::format(
+      "the NVIDIA driver {} is older than {}, which CUDA {} of this build needs. Only the package cuda-compat-{}-{} in "
+      "the image makes it sufficient.",
+      machine.driver, kLeastDriver, cuda_text(kCuda), kCuda / 1000, kCuda % 1000 / 10);
 }
 
 /// "NVIDIA A100 (40 GiB)" for each kind of GPU.
@@ -87,8 +102,9 @@ std::string gpu_fault(const GpuMachine& machine, const std::vector<VisibleGpu>& 
   return fault;
 }
 
-std::vector<std::string> gpu_warnings(const GpuMachine& machine, const std::vector<VisibleGpu>& used) {
+std::vector<std::string> gpu_warnings(const GpuMachine& machine, const std::vector<VisibleGpu>& used, bool bf16) {
   std::vector<std::string> warnings;
+  if (std::string warning = warning_of_module(machine); !warning.empty()) warnings.push_back(std::move(warning));
   if (const auto kinds = kinds_of(used); kinds.size() > 1)
     warnings.push_back(fmt::format(
         "the ranks use different GPUs, {}: the slowest decides the speed, and the smallest how much fits; gpu_ids "
@@ -100,6 +116,14 @@ std::vector<std::string> gpu_warnings(const GpuMachine& machine, const std::vect
         "CUDA_DEVICE_ORDER is {} on a machine with different GPUs: numbers may mean other GPUs to CUDA than to "
         "nvidia-smi, and than shown here; PCI_BUS_ID makes them agree",
         order));
+  const auto emulates = [](const VisibleGpu& one) {
+    return capability_of(*one.gpu) > 0 && capability_of(*one.gpu) < kLeastForBf16;
+  };
+  if (const auto first = std::find_if(used.begin(), used.end(), emulates); bf16 && first != used.end())
+    warnings.push_back(
+        fmt::format("mixed_precision bf16: {} has no bf16 instructions, so bf16 is emulated there; fp16 is "
+                    "faster",
+                    first->text()));
   for (const VisibleGpu& one : used) {
     const int64_t total = one.total_bytes(), taken = one.used_bytes();
     if (total <= 0 || static_cast<double>(taken) < kNoticed * static_cast<double>(total)) continue;

@@ -21,8 +21,9 @@ std::string cuda_text(int version);
 /// error, with both values and what to do; "" if nothing is known to be wrong.
 std::string gpu_fault(const GpuMachine& machine, const std::vector<VisibleGpu>& used);
 
-/// What a run should be warned about: different GPUs, GPUs that other processes use.
-std::vector<std::string> gpu_warnings(const GpuMachine& machine, const std::vector<VisibleGpu>& used);
+/// What a run should be warned about: a driver that looks too old where only its kernel module can be asked, different
+/// GPUs, GPUs that other processes use and, with `bf16`, GPUs without instructions for it.
+std::vector<std::string> gpu_warnings(const GpuMachine& machine, const std::vector<VisibleGpu>& used, bool bf16);
 
 /// Who uses the memory of a GPU: "process 4711 (python, 70 GiB)"; "" if unknown.
 std::string users_of(const Gpu& gpu);

@@ -18,8 +18,7 @@ bool is_slurm_job_without_gpus() {
 }
 
 std::string why_none(const GpuMachine& machine, const std::optional<std::string>& variable) {
-  if (is_slurm_job_without_gpus())
-    return "this SLURM job has no GPU: ask for them (--gpus-per-node, or --gres=gpu:N)";
+  if (is_slurm_job_without_gpus()) return "this SLURM job has no GPU: ask for them (--gpus-per-node, or --gres=gpu:N)";
   if (!machine.gpus.empty() && variable)
     return fmt::format("CUDA_VISIBLE_DEVICES is '{}', which selects none of this machine's {}", *variable,
                        counted(machine.gpus.size(), "GPU", "GPUs"));
@@ -52,6 +51,11 @@ std::string why_too_few_gpus(const GpuMachine& machine, const std::optional<std:
     return fmt::format("{} ranks per machine need a GPU each, but CUDA_VISIBLE_DEVICES '{}' selects {} of {}", ranks,
                        variable.value_or(""), gpus, all);
   return fmt::format("{} ranks per machine need a GPU each, but this machine has {}", ranks, gpus);
+}
+
+bool driver_fails() {
+  return !has_other_accelerator() && std::filesystem::exists(gpu_library_path()) && gpus_here().gpus.empty() &&
+         !gpus_here().trouble.empty() && !is_slurm_job_without_gpus();
 }
 
 std::string why_no_gpus(int64_t ranks) {

@@ -17,6 +17,8 @@ std::string gpu_library_path();
 /// Why training on `ranks` GPUs of this machine is not possible, as far as is known without loading that library:
 /// "this build has no GPU support". Completes "…, and <reason>"; "" when it seems possible.
 std::string why_no_gpus(int64_t ranks);
+/// Whether the reason is a driver that doesn't work: a fault of the machine (gpu_fault()), not of a configuration.
+bool driver_fails();
 
 /// The same about the GPUs of `machine`, of which CUDA_VISIBLE_DEVICES is `variable`.
 std::string why_too_few_gpus(const GpuMachine& machine, const std::optional<std::string>& variable, int64_t ranks);

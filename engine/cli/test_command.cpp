@@ -26,7 +26,7 @@ void check_machine(const config::Plan& plan) {
   if (const std::string problem = started_several_times("test"); !problem.empty()) throw ConfigError("{}", problem);
   config::check_started_rank(plan);
   if (!config::trains_on_gpus(config)) return;
-  if (const std::string lacking = config::lacking_for_gpus(config); !lacking.empty())
+  if (const std::string lacking = config::lacking_for_gpus(config); !lacking.empty() && !driver_fails())
     throw ConfigError("{}: trains on GPUs, and {}", plan.source, lacking);
 }
 

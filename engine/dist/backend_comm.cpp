@@ -1,12 +1,10 @@
 #include "engine/dist/backend_comm.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include <ATen/ops/empty.h>
 
-#include "engine/base/indented.h"
+#include "engine/dist/failures.h"
 #include "engine/dist/forwarding_comm.h"
 #include "engine/dist/shared_memory.h"
 
@@ -24,38 +22,7 @@ class WorkPending : public Pending {
   c10::intrusive_ptr<c10d::Work> work_;
 };
 
-/// What only a mistake of ours can cause.
-bool is_misuse(const std::exception& error) {
-  if (dynamic_cast<const c10::ValueError*>(&error) || dynamic_cast<const c10::TypeError*>(&error) ||
-      dynamic_cast<const c10::NotImplementedError*>(&error))
-    return true;
-  const std::string text = error.what();
-  for (const char* const sign : {"ncclInvalidArgument", "ncclInvalidUsage", "Tensors must be", "Invalid scalar type"})
-    if (text.find(sign) != std::string::npos) return true;
-  return false;
-}
-
 }  // namespace
-
-void throw_translated(const char* what, const std::exception& error) {
-  if (dynamic_cast<const c10::OutOfMemoryError*>(&error)) throw;
-  const auto* const torch = dynamic_cast<const c10::Error*>(&error);
-  const std::string text = torch ? torch->what_without_backtrace() : error.what();
-  if (is_misuse(error)) throw InternalError("{} failed.\n{}", what, indented(text));
-  throw PeerError("{} failed: {}.\n{}", what, meaning_of(text), indented(text));
-}
-
-bool tells_of_lost_rank(const std::string& message) {
-  for (const char* const sign : {"gloo/transport/", "NCCL error", "Watchdog caught collective operation timeout"})
-    if (message.find(sign) != std::string::npos) return true;
-  return false;
-}
-
-const char* meaning_of(const std::string& message) {
-  const bool tampered = message.find(std::strerror(EBADMSG)) != std::string::npos;  // of a tls::Session
-  return tampered ? "the connection with another rank was tampered with: what arrived is not what that rank sent"
-                  : "another rank was lost";
-}
 
 BackendComm::BackendComm(c10::intrusive_ptr<c10d::Backend> backend, c10d::ProcessGroup::BackendType type,
                          const std::vector<c10::DeviceType>& devices, bool share_memory)

@@ -1,39 +1,15 @@
 // Shared by all communicators over a collectives library; c10d::Backend is the interface to the library.
 #pragma once
 
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
-#include "engine/base/errors.h"
 #include "engine/dist/comm.h"
 
 namespace trainer::dist {
-
-/// Throws what `error`, of a collectives library, means: that memory is exhausted, a mistake of ours, or that another
-/// rank was lost. All of its lines are kept, because NCCL's last line is often the reason.
-[[noreturn]] void throw_translated(const char* what, const std::exception& error);
-
-/// Runs a collective and translates the library's exceptions into ours.
-template <class F>
-auto translated(const char* what, const F& f) {
-  try {
-    return f();
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw_translated(what, error);
-  }
-}
-
-/// True when an exception's message shows that the library lost its connection to another rank. Needed where no code of
-/// ours is in between to translate exceptions: in the collectives of c10d's own Reducer, and in NCCL's watchdog.
-bool tells_of_lost_rank(const std::string& message);
-/// What such a message means: "another rank was lost", or that its connection was tampered with.
-const char* meaning_of(const std::string& message);
 
 /// A communicator over a c10d backend. Derived classes differ in how they create it; docs/backends.md describes the
 /// requirements.

@@ -11,6 +11,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "engine/dist/backend_comm.h"
+#include "engine/dist/failures.h"
 #include "engine/dist/group_stores.h"
 #include "engine/dist/link_store.h"
 #include "engine/dist/shared_memory.h"

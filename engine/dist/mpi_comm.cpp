@@ -7,6 +7,7 @@
 #include "engine/base/beside_program.h"
 #include "engine/base/mpi_slot.h"
 #include "engine/dist/backend_comm.h"
+#include "engine/dist/failures.h"
 #include "engine/dist/shared_memory.h"
 
 namespace trainer::dist {

@@ -5,6 +5,7 @@
 #include "engine/base/log.h"
 #include "engine/dist/accelerator.h"
 #include "engine/dist/backend_comm.h"
+#include "engine/dist/failures.h"
 #include "engine/dist/group_stores.h"
 #include "engine/dist/link_store.h"
 

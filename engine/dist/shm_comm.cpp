@@ -1,6 +1,7 @@
 #include "engine/dist/shm_comm.h"
 
 #include "engine/dist/backend_comm.h"
+#include "engine/dist/failures.h"
 #include "engine/dist/group_stores.h"
 #include "engine/dist/link_store.h"
 #include "engine/dist/shared_memory.h"

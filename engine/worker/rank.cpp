@@ -14,6 +14,7 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/human.h"
+#include "engine/base/indented.h"
 #include "engine/base/link.h"
 #include "engine/base/log.h"
 #include "engine/base/rank_board.h"
@@ -21,7 +22,7 @@
 #include "engine/base/uncaught.h"
 #include "engine/config/plan/plan.h"
 #include "engine/dist/accelerator.h"
-#include "engine/dist/backend_comm.h"
+#include "engine/dist/failures.h"
 #include "engine/dist/faulty_comm.h"
 #include "engine/dist/memory.h"
 #include "engine/dist/watched_comm.h"
@@ -118,8 +119,31 @@ std::string out_of_memory(const std::string& phase, const std::string& why) {
       phase, why.empty() ? "" : fmt::format("  {}\n", why.substr(0, why.find('\n'))));
 }
 
-std::string lost_rank(const std::string& text) {
-  return fmt::format("{}.\n  {}", dist::meaning_of(text), text.substr(0, text.find("\nException raised from")));
+/// How a rank ends because of an exception that no code of ours translated.
+struct Recognized {
+  ExitCode code;
+  std::string text;
+};
+
+/// Nothing for what can't be told from the message.
+std::optional<Recognized> recognize(const std::string& phase, const std::string& message) {
+  const std::string text = message.substr(0, message.find("\nException raised from"));
+  const auto end_with = [&](ExitCode code) {
+    return Recognized{code, fmt::format("{}.\n{}", dist::meaning_of(text), indented(text))};
+  };
+  switch (dist::failure_of(text)) {
+    case dist::Failure::kMemory:
+      return Recognized{kMachineFailure, out_of_memory(phase, text)};
+    case dist::Failure::kMachine:
+      return end_with(kMachineFailure);
+    case dist::Failure::kLostRank:
+    case dist::Failure::kTamperedLink:
+      return end_with(kPeerFailure);
+    case dist::Failure::kMistake:
+    case dist::Failure::kUnknown:
+      break;
+  }
+  return std::nullopt;
 }
 
 Link* link_of_process = nullptr;
@@ -130,9 +154,9 @@ void report_uncaught() {
   try {
     if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
   } catch (const std::exception& error) {
-    if (const std::string text = error.what(); dist::tells_of_lost_rank(text)) {
-      link_of_process->report_failure(kPeerFailure, -1, lost_rank(text));
-      std::_Exit(kPeerFailure);
+    if (const auto known = recognize("communicating", error.what())) {
+      link_of_process->report_failure(known->code, -1, known->text);
+      std::_Exit(known->code);
     }
     if (const Uncaught ending = describe_uncaught(error); ending.code != kInternalFailure) {
       link_of_process->report_failure(ending.code, -1, ending.text);
@@ -183,9 +207,8 @@ int run_rank(const RankWork& work) {
     failed(ending.code, ending.text);
   } catch (const std::exception& error) {
     const std::string text = error.what();
-    if (dist::tells_of_lost_rank(text)) failed(kPeerFailure, lost_rank(text));
-    const bool memory = text.find("can't allocate memory") != std::string::npos;
-    failed(memory ? kMachineFailure : kInternalFailure, text.substr(0, text.find('\n')));
+    if (const auto known = recognize(phase, text)) failed(known->code, known->text);
+    failed(kInternalFailure, text.substr(0, text.find('\n')));
   }
   return kInternalFailure;
 }

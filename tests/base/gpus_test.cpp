@@ -196,7 +196,7 @@ TEST_F(FakeGpus, MixedAndBusyGpusDrawWarnings) {
   const GpuMachine machine =
       with_nvml(kDriver580 + gpu(0) + gpu(1, "NVIDIA A100", 40 * kGiB, 20 * kGiB, "8.0") + "process|999999999|21474836480\n" +
                 gpu(2));
-  const auto warnings = [&](const char* visible) { return gpu_warnings(machine, visible_gpus(machine, visible)); };
+  const auto warnings = [&](const char* visible) { return gpu_warnings(machine, visible_gpus(machine, visible), false); };
   EXPECT_TRUE(warnings("0,2").empty());
   ASSERT_EQ(warnings("0,1,2").size(), 2U);
   EXPECT_TRUE(warnings("0,1,2")[0].starts_with("the ranks use different GPUs, NVIDIA H100 80GB HBM3 (80 GiB) and NVIDIA "
@@ -207,6 +207,31 @@ TEST_F(FakeGpus, MixedAndBusyGpusDrawWarnings) {
   ASSERT_EQ(warnings("0").size(), 1U);
   EXPECT_NE(warnings("0")[0].find("CUDA_DEVICE_ORDER is FASTEST_FIRST"), std::string::npos);
   unsetenv("CUDA_DEVICE_ORDER");
+}
+
+TEST_F(FakeGpus, Bf16OnAGpuWithoutItDrawsAWarning) {
+  const GpuMachine machine = with_nvml(kDriver580 + gpu(0) + gpu(1, "Tesla T4", 15 * kGiB, 0, "7.5"));
+  const auto warnings = [&](const char* visible, bool bf16) {
+    return gpu_warnings(machine, visible_gpus(machine, visible), bf16);
+  };
+  EXPECT_TRUE(warnings("1", false).empty());
+  EXPECT_TRUE(warnings("0", true).empty());
+  EXPECT_EQ(warnings("1", true), std::vector<std::string>{"mixed_precision bf16: GPU 1 (Tesla T4, 15 GiB) has no bf16 "
+                                                          "instructions, so bf16 is emulated there; fp16 is faster"});
+}
+
+TEST_F(FakeGpus, WithoutNvmlAnOldDriverDrawsAWarningWithBothVersions) {
+  put("dev/nvidia0", "");
+  put("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 2023");
+  const GpuMachine old = without_nvml();
+  EXPECT_EQ(gpu_fault(old, visible_gpus(old, {})), "") << "cuda-compat may be installed";
+  ASSERT_EQ(gpu_warnings(old, visible_gpus(old, {}), true).size(), 1U);
+  EXPECT_EQ(gpu_warnings(old, visible_gpus(old, {}), true)[0],
+            "the NVIDIA driver 535.104.05 is older than 580, which CUDA 13.0 of this build needs. Only the package "
+            "cuda-compat-13-0 in the image makes it sufficient.");
+  put("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27 2025");
+  const GpuMachine current = without_nvml();
+  EXPECT_TRUE(gpu_warnings(current, visible_gpus(current, {}), true).empty());
 }
 
 }  // namespace

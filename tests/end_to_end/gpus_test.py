@@ -79,8 +79,8 @@ class Gpus(EndToEnd):
         self.assertIn("which excludes GPU 0", said)
 
     def test_a_driver_that_does_not_match_its_library(self):
-        said = self.refused(USAGE, ["init|18"], GPUS)
-        self.assertIn("its driver does not work (Driver/library version mismatch)", said)
+        said = self.refused(MACHINE, ["init|18"], GPUS)
+        self.assertIn("the NVIDIA driver does not work: Driver/library version mismatch", said)
 
     def test_an_old_driver(self):
         for changes in (GPUS, ALONE):

@@ -43,7 +43,9 @@ class OnDevices(EndToEnd):
 
 class Strategies(OnDevices):
     def test_a_part_of_the_selftest(self):
-        """For two ranks; `trainer selftest --device cuda` on this library takes a few seconds a case."""
+        """For two ranks; `trainer selftest --device cuda` on this library takes a few seconds a case. With our kernels, as on
+        a GPU; launched runs have reference layers."""
+        self.set_environment("TRAINER_EMULATED_KERNELS", "1")
         for part in ("GPT-2 LoRA FSDP SHARD_GRAD_OP 2 sent x", "GPT-2 LoRA FSDP FULL_SHARD 2 offload x4",
                      "GPT-2 LoRA TP 2 by rows", "GPT-2 LoRA PP 2"):
             done = subprocess.run([support.TRAINER, "selftest", "--device", "cuda", "--backend", "nccl",
@@ -52,6 +54,7 @@ class Strategies(OnDevices):
 
     def test_a_drawn_part_of_the_selftest(self):
         """For four ranks, with dropout; each draw has one to four micro-batches."""
+        self.set_environment("TRAINER_EMULATED_KERNELS", "1")
         for part in (["--random", "6", "--seed", "1"], ["--resume", "--random", "3", "--seed", "1"]):
             done = subprocess.run([support.TRAINER, "selftest", "--device", "cuda", "--backend", "nccl",
                                    "--num_processes", "4", *part], capture_output=True, text=True)

@@ -77,7 +77,7 @@ TEST_F(NcclRules, MessagesBetweenTwoRanksAreOneQueue) {
 
 TEST_F(NcclRules, ADeadPeerIsReportedInSeveralLines) {
   SimulatedComm comm(store, 0, 2, 0);
-  const at::Tensor values = on_device(1);
+  at::Tensor values = on_device(1);
   {
     const auto peer = rank(1);
     std::vector<at::Tensor> a{values}, b{on_device(2)};
@@ -94,6 +94,8 @@ TEST_F(NcclRules, ADeadPeerIsReportedInSeveralLines) {
          {"another rank was lost", "NCCL error in:", "ncclRemoteError:", "Last error:", "gloo/transport"})
       EXPECT_NE(text.find(part), std::string::npos) << text;
   }
+  values.reset();
+  EXPECT_NE(simulated::timeline().errors().find("ALLREDUCE"), std::string::npos) << "nothing waited for it";
 }
 
 TEST_F(NcclRules, TheBoundDeviceSurvivesTheGroup) {

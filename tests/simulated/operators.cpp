@@ -60,6 +60,7 @@ at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::op
 void host_waits() {
   note_synchronization();
   timeline().synchronize(current_stream());
+  timeline().throw_errors();
 }
 
 bool in_pinned_memory(const at::Tensor& tensor) {

@@ -2,6 +2,8 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 
 #include <fmt/format.h>
@@ -92,6 +94,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   static void host_waits_for(StreamNumber stream) {
     note_synchronization();
     timeline().synchronize(stream);
+    timeline().throw_errors();
   }
 };
 
@@ -100,7 +103,15 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard)
 
 Timeline& timeline() {
-  static auto* const one = new Timeline;  // never destroyed: tensors in static variables are freed after it would be
+  static auto* const one = [] {
+    std::atexit([] {  // after the last launch
+      const std::string noted = timeline().errors();
+      if (noted.empty()) return;
+      static_cast<void>(std::fputs(noted.c_str(), stderr));
+      std::_Exit(EXIT_FAILURE);
+    });
+    return new Timeline;  // never destroyed: tensors in static variables are freed after it would be
+  }();
   return *one;
 }
 

@@ -39,8 +39,8 @@ StreamNumber Timeline::add_stream(std::string name) {
 
 void Timeline::launch(StreamNumber stream, const std::string& what, const std::vector<Range>& reads,
                       const std::vector<Range>& writes) {
+  throw_errors();
   const std::lock_guard lock(mutex_);
-  if (!errors_.empty()) throw std::runtime_error(std::exchange(errors_, ""));
   Clock& clock = clocks_[static_cast<size_t>(stream)];
   merge(clock, host_);
   clock.resize(std::max(clock.size(), static_cast<size_t>(stream) + 1));
@@ -150,6 +150,10 @@ void Timeline::freed(uintptr_t block) {
 std::string Timeline::errors() {
   const std::lock_guard lock(mutex_);
   return std::exchange(errors_, "");
+}
+
+void Timeline::throw_errors() {
+  if (const std::string noted = errors(); !noted.empty()) throw std::runtime_error(noted);
 }
 
 Timeline::Block* Timeline::block_of(const Range& range) {

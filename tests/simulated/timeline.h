@@ -63,8 +63,9 @@ class Timeline {
   /// A freed block is given back to the system, which waits for the device.
   void returned(uintptr_t block);
 
-  /// Errors noted where nothing may throw (in destructors): one a line.
+  /// Errors noted where nothing may throw (in destructors): one a line. The next launch throws them, too.
   std::string errors();
+  void throw_errors();
 
  private:
   struct Access {

@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include "engine/base/gpu_library.h"
 #include "engine/base/listed.h"
 #include "engine/config/machine/device.h"
 #include "engine/config/machine/machines.h"
@@ -137,7 +138,7 @@ void device(const Config& config, Judge& judge) {
     return;
   }
   const auto [key, value] = type_as_given(config, judge);
-  if (!lacking.empty())
+  if (!lacking.empty() && !driver_fails())
     judge.refuse_run(
         "distributed_type",
         "{} {} with use_cpu false trains on GPUs, and {}: --cpu (or use_cpu: true) trains on the CPU instead", key,

@@ -143,7 +143,8 @@ std::vector<std::string> device_report(const config::Config& config) {
   if (!config::trains_on_gpus(config) || !config::lacking_for_gpus(config).empty()) return {};
   const std::vector<VisibleGpu> gpus = gpus_of_ranks(config);
   std::vector<std::string> lines{config::gpus_text(config, gpus_here(), gpus)};
-  for (std::string& warning : gpu_warnings(gpus_here(), gpus)) lines.push_back(std::move(warning));
+  for (std::string& warning : gpu_warnings(gpus_here(), gpus, config.mixed_precision == config::MixedPrecision::kBf16))
+    lines.push_back(std::move(warning));
   return lines;
 }
 
