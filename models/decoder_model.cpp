@@ -102,28 +102,19 @@ nn::RowsList DecoderModel::loss_inputs(const Batch& batch) {
   return {ids, learned, {at::index_select(labels, 0, learned.x)}};
 }
 
-at::Tensor DecoderModel::begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache) {
-  const nn::Layout& prompts = *batch.source;
-  const auto before_last = [&](int64_t sample, int64_t row) { return !is_last(prompts, sample, row); };
-  const auto last = [&](int64_t sample, int64_t row) { return is_last(prompts, sample, row); };
-  const nn::Rows first = pick_rows(prompts, batch.source_ids.device(), before_last);
-  cache.lengths.assign(prompts.samples(), 0);
-  cache.capacity += prompts.longest();
-  pass.cache = &cache;
-  stack()(first.with(at::index_select(batch.source_ids, 0, first.x)), pass);
-  for (int64_t s = 0; s < prompts.samples(); ++s) cache.lengths[s] = first.layout->spans[s].length;
-  cache.step = nn::one_row_each(prompts.sample_index);
-  return at::index_select(batch.source_ids, 0, pick_rows(prompts, batch.source_ids.device(), last).x);
+at::Tensor DecoderModel::decode(const at::Tensor& tokens, const nn::Pass& pass) {
+  const nn::Layout& step = *pass.cache->step;
+  nn::Rows states = decode_states(tokens, pass);
+  if (step.tokens() > step.samples()) {
+    const nn::Rows last =
+        pick_rows(step, states.x.device(), [&](int64_t sample, int64_t row) { return is_last(step, sample, row); });
+    states = last.with(at::index_select(states.x, 0, last.x));
+  }
+  return capped_head(states, pass).x;
 }
 
-at::Tensor DecoderModel::decode(const at::Tensor& tokens, nn::Pass& pass) {
-  return capped_head(decode_states(tokens, pass), pass).x;
-}
-
-nn::Rows DecoderModel::decode_states(const at::Tensor& tokens, nn::Pass& pass) {
-  nn::Rows states = stack()({tokens, pass.cache->step}, pass);
-  for (int64_t& length : pass.cache->lengths) ++length;
-  return states;
+nn::Rows DecoderModel::decode_states(const at::Tensor& tokens, const nn::Pass& pass) {
+  return stack()({tokens, pass.cache->step}, pass);
 }
 
 nn::Rows DecoderModel::states(const Batch& batch, const nn::Pass& pass) {

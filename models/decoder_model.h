@@ -20,17 +20,17 @@ class DecoderModel : public Model {
   at::Tensor loss_of_inputs(const nn::RowsList& inputs, const nn::Pass& pass) { return (*this)(inputs, pass)[0].x; }
   /// The log-probability of the learned tokens of each span, [spans] fp64. Without autograd.
   at::Tensor log_probs(const Batch& batch, const nn::Pass& pass);
-  at::Tensor begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache) override;
-  at::Tensor decode(const at::Tensor& tokens, nn::Pass& pass) override;
+  nn::Rows begin_decoding(const Batch& batch, const nn::Pass&) override { return {batch.source_ids, batch.source}; }
+  at::Tensor decode(const at::Tensor& tokens, const nn::Pass& pass) override;
   std::vector<nn::Module*> blocks() override { return stack().blocks(); }
 
   /// Everything but the head. While decoding, pass.cache holds the tokens that precede each sample's new ones; the
-  /// blocks append theirs, and this class advances `lengths`.
+  /// blocks append theirs.
   virtual DecoderStack& stack() = 0;
-  /// The stack's output for `batch` [T, D], and for the next `tokens` [samples] while decoding: used by pipeline stages
-  /// that don't run the head.
+  /// The stack's output for `batch` [T, D], and for the `tokens` of a step while decoding: used by pipeline stages that
+  /// don't run the head.
   nn::Rows states(const Batch& batch, const nn::Pass& pass);
-  nn::Rows decode_states(const at::Tensor& tokens, nn::Pass& pass);
+  nn::Rows decode_states(const at::Tensor& tokens, const nn::Pass& pass);
 
  protected:
   /// Hidden states [R, D] → logits [R, V], before the cap.

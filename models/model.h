@@ -45,11 +45,12 @@ class Model : public nn::Module {
   /// Sum of the cross-entropy over all labels, an fp32 scalar.
   virtual at::Tensor loss_sum(const Batch& batch, const nn::Pass& pass);
 
-  /// Starts decoding for the samples of `batch` (labels are ignored) and runs the parts that run once per sample.
-  /// Returns the first tokens [samples]: a start token, or the last token of each prompt. Not for models that classify.
-  virtual at::Tensor begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache);
-  /// The logits [samples, V] after `tokens` [samples], the next token of each; of this rank's tokens, as above.
-  virtual at::Tensor decode(const at::Tensor& tokens, nn::Pass& pass);
+  /// Runs what runs once for each of these samples before they are decoded with pass.cache: the encoder, whose output
+  /// is the cache's `memory`. Returns the tokens of their first step: a start token each, or the prompts. Labels are
+  /// ignored. Not for models that classify.
+  virtual nn::Rows begin_decoding(const Batch& batch, const nn::Pass& pass);
+  /// The logits [samples, V] after `tokens` [T], the rows of pass.cache's step; of this rank's tokens, as above.
+  virtual at::Tensor decode(const at::Tensor& tokens, const nn::Pass& pass);
   /// Tokens that end a text; the first is the default one.
   virtual std::vector<int64_t> end_tokens() const { return {}; }
 

@@ -67,11 +67,11 @@ nn::Rows Model::head_loss(nn::Linear& head, const nn::Rows& hidden, const at::Te
   return {nn::linear_cross_entropy_sum(head, hidden, labels, pass, {soft_cap, shared_.group ? &shared_ : nullptr})};
 }
 
-at::Tensor Model::begin_decoding(const Batch&, nn::Pass&, nn::DecodeCache&) {
+nn::Rows Model::begin_decoding(const Batch&, const nn::Pass&) {
   throw InternalError("{} does not generate text", class_name());
 }
 
-at::Tensor Model::decode(const at::Tensor&, nn::Pass&) {
+at::Tensor Model::decode(const at::Tensor&, const nn::Pass&) {
   throw InternalError("{} does not generate text", class_name());
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -58,15 +59,20 @@ void predict_classes(parallel::ParallelModel& model, const Request& request, con
   }
 }
 
+/// Batches whose texts are generated together, in slots for one of them.
+constexpr size_t kBatchesOfTexts = 8;
+
 /// Generates replies to the samples' prompts, or whole targets.
 void write_texts(parallel::ParallelModel& model, const Request& request, const std::vector<int64_t>& samples,
                  Found& found) {
   const batching::Prompts prompts(request.samples);
   const bool next = request.samples.label_kind() == data::LabelKind::kNext;
   const models::Batch batch = batching::collate(next ? prompts : request.samples, samples, same_index);
-  const auto generated =
-      generate(model, batch, {},
-               {.max_new_tokens = request.max_new_tokens, .sampling = request.sampling, .beams = request.beams});
+  const auto generated = generate(model, batch, {},
+                                  {.max_new_tokens = request.max_new_tokens,
+                                   .at_once = request.batch_size,
+                                   .sampling = request.sampling,
+                                   .beams = request.beams});
   for (size_t i = 0; i < samples.size(); ++i) {
     const std::vector<int32_t> ids(generated[i].begin(), generated[i].end());
     found.predictions.push_back({samples[i], trimmed(request.tokenizer->decode(ids))});
@@ -117,6 +123,7 @@ Result evaluate(parallel::ParallelModel& model, const Request& request) {
   const bool classifies = model.model().classifies(), predicts = classifies || request.generate;
   const nn::Pass pass = pass_of(request);
   Found found;
+  std::vector<int64_t> without_text;
   for (size_t i = 0; i < batches.size(); ++i) {
     request.progress(fmt::format("evaluating {}/{}", i + 1, batches.size()));
     const std::vector<int64_t> samples = positions_of(batches[i]);
@@ -124,7 +131,10 @@ Result evaluate(parallel::ParallelModel& model, const Request& request) {
       predict_classes(model, request, samples, pass, found);
     else
       found.loss += model.evaluate(batching::collate(request.samples, samples, same_index), pass);
-    if (predicts && !classifies) write_texts(model, request, samples, found);
+    if (!predicts || classifies) continue;
+    without_text.insert(without_text.end(), samples.begin(), samples.end());
+    if ((i + 1) % kBatchesOfTexts == 0 || i + 1 == batches.size())
+      write_texts(model, request, std::exchange(without_text, {}), found);
   }
   request.progress("");
   Result result;

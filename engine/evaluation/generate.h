@@ -11,6 +11,7 @@ namespace trainer::evaluation {
 
 struct Generation {
   int64_t max_new_tokens = 0;
+  int64_t at_once = 0;  // samples that are decoded at a time: one that has ended makes room for the next; 0: all
   Sampling sampling = {};
   Beams beams = {};  // several: the best text is searched for, on one stage of a pipeline; of `sampling`, only its
                      // repetition penalty counts, and `proceeds` isn't called
@@ -21,8 +22,8 @@ struct Generation {
 };
 
 /// Collective. The new tokens of each sample of this rank, up to but excluding the end token; for beams, of its
-/// `returned` texts in a row. All ranks decode until
-/// every rank is done, so that they make the same number of forward calls.
+/// `returned` texts in a row. All ranks decode until every rank is done, so that they make the same number of forward
+/// calls.
 std::vector<std::vector<int64_t>> generate(parallel::ParallelModel& model, const models::Batch& batch,
                                            const nn::Pass& pass, const Generation& options);
 

@@ -73,7 +73,7 @@ std::vector<int64_t> candidates(const float* logits, int64_t count, const Sampli
 }
 
 at::Tensor next_tokens(const at::Tensor& logits, const Sampling& sampling, const std::vector<int64_t>& positions,
-                       int64_t step, const std::vector<std::vector<int64_t>>& seen) {
+                       const std::vector<int64_t>& steps, const std::vector<std::vector<int64_t>>& seen) {
   if (logits.is_meta()) return at::argmax(logits, -1);
   const bool penalizes = sampling.repetition_penalty != 1;
   if (sampling.temperature <= 0 && !penalizes) return at::argmax(logits, -1).to(at::kCPU);
@@ -86,8 +86,9 @@ at::Tensor next_tokens(const at::Tensor& logits, const Sampling& sampling, const
   if (sampling.temperature <= 0) return at::argmax(rows, -1);
   const at::Tensor tokens = at::empty({rows.size(0)}, at::kLong);
   for (int64_t s = 0; s < rows.size(0); ++s)
-    tokens.data_ptr<int64_t>()[s] = draw_token(rows.const_data_ptr<float>() + s * rows.size(1), rows.size(1), sampling,
-                                               uniform(sampling.seed, positions[static_cast<size_t>(s)], step));
+    tokens.data_ptr<int64_t>()[s] =
+        draw_token(rows.const_data_ptr<float>() + s * rows.size(1), rows.size(1), sampling,
+                   uniform(sampling.seed, positions[static_cast<size_t>(s)], steps[static_cast<size_t>(s)]));
   return tokens;
 }
 

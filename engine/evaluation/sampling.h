@@ -25,9 +25,9 @@ std::vector<int64_t> candidates(const float* logits, int64_t count, const Sampli
 void penalize(float* logits, const std::vector<int64_t>& seen, double penalty);
 
 /// One token for each row of logits [samples, V], int64 [samples]. A draw is a pure function of (seed, `positions`[s],
-/// `step`), independent of ranks and batches. `seen`: the tokens of each text so far, needed for a repetition penalty
-/// only, which precedes the rest.
+/// `steps`[s]), independent of ranks and batches. `seen`: the tokens of each text so far, needed for a repetition
+/// penalty only, which precedes the rest.
 at::Tensor next_tokens(const at::Tensor& logits, const Sampling& sampling, const std::vector<int64_t>& positions,
-                       int64_t step, const std::vector<std::vector<int64_t>>& seen = {});
+                       const std::vector<int64_t>& steps, const std::vector<std::vector<int64_t>>& seen = {});
 
 }  // namespace trainer::evaluation

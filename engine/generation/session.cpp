@@ -134,6 +134,7 @@ std::vector<Session::Reply> Session::reply(const std::vector<Prompt>& prompts, i
   options.beams.returned = searches ? count : 1;
   std::vector<float> scores;
   options.scores = &scores;
+  options.at_once = searches ? std::max<int64_t>(1, request_.batch_size / count) : std::max(request_.batch_size, count);
   options.max_new_tokens = *std::max_element(room.begin(), room.end());
   options.proceeds = [&](size_t i, int64_t token) {
     const std::string text = texts[i].add(static_cast<int32_t>(token));

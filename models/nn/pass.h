@@ -13,18 +13,25 @@
 
 namespace trainer::nn {
 
-/// The keys and values that decoding keeps from token to token, one entry per decoder block.
+/// What decoding keeps from step to step: keys and values, one entry per decoder block, in a slot for each sample that
+/// is decoded at a time.
 struct DecodeCache {
   struct Block {
-    at::Tensor self_k, self_v;    // [samples, prefix + capacity, kv_heads * d]
-    at::Tensor cross_k, cross_v;  // [source tokens, H*d]
+    at::Tensor self_k, self_v;    // [slots, prefix + capacity, kv_heads * d]
+    at::Tensor cross_k, cross_v;  // [source tokens, H*d], of the samples of the step
   };
   std::vector<Block> blocks;
-  Rows memory;          // the encoder's output [source tokens, D]
-  int64_t decoded = 0;  // tokens already in the cache
-  int64_t capacity = 0;
-  std::vector<int64_t> lengths;  // decoder-only models: tokens of each sample in the cache, including its prompt
-  LayoutPtr step;                // the rows of one decoding step: one per sample
+  int64_t slots = 0, capacity = 0;
+
+  // The samples of a step, in the order of their slots.
+  LayoutPtr step;                // their rows: the last token of each, or all first ones of a sample that is new
+  std::vector<int64_t> slot;     // of each
+  std::vector<int64_t> lengths;  // the tokens of each in the cache
+  // Encoder-decoder models:
+  LayoutPtr sources;  // the rows of each in cross_k
+  Rows memory;        // the encoder's output for those that are new; undefined without any
+  at::Tensor
+      source_rows;  // then, the new cross_k as indices [source tokens] of the old one and of memory's rows after it
 };
 
 struct Prefix;

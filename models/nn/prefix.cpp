@@ -27,10 +27,9 @@ LayoutPtr longer(const Layout& own, int64_t tokens) {
   return out;
 }
 
-at::Tensor room(const at::Tensor& own, int64_t samples, const Pass& pass, const std::vector<at::Tensor>* prefix,
-                int64_t block) {
+at::Tensor room(const at::Tensor& own, const Pass& pass, const std::vector<at::Tensor>* prefix, int64_t block) {
   const int64_t front = prefix_tokens(pass);
-  at::Tensor rows = at::empty({samples, front + pass.cache->capacity, own.size(1)}, own.options());
+  at::Tensor rows = at::empty({pass.cache->slots, front + pass.cache->capacity, own.size(1)}, own.options());
   if (front > 0) rows.narrow(1, 0, front).copy_(prefix->at(block));
   return rows;
 }
@@ -48,10 +47,10 @@ KeysAndValues with_prefix(KeysAndValues own, const Pass& pass, int64_t block) {
           longer(*own.rows, prefix.tokens)};
 }
 
-void make_room(DecodeCache::Block& kept, const KeysAndValues& own, int64_t samples, const Pass& pass, int64_t block) {
+void make_room(DecodeCache::Block& kept, const KeysAndValues& own, const Pass& pass, int64_t block) {
   if (kept.self_k.defined()) return;
-  kept.self_k = room(own.k, samples, pass, pass.prefix ? &pass.prefix->keys : nullptr, block);
-  kept.self_v = room(own.v, samples, pass, pass.prefix ? &pass.prefix->values : nullptr, block);
+  kept.self_k = room(own.k, pass, pass.prefix ? &pass.prefix->keys : nullptr, block);
+  kept.self_v = room(own.v, pass, pass.prefix ? &pass.prefix->values : nullptr, block);
 }
 
 }  // namespace trainer::nn

@@ -25,7 +25,7 @@ struct KeysAndValues {
 /// `own` with the prefix of `block` in front of every sample; unchanged if the pass has none.
 KeysAndValues with_prefix(KeysAndValues own, const Pass& pass, int64_t block);
 
-/// Allocates `kept`, if not yet done: room for `cache.capacity` tokens per sample after the prefix of `block`.
-void make_room(DecodeCache::Block& kept, const KeysAndValues& own, int64_t samples, const Pass& pass, int64_t block);
+/// Allocates `kept`, if not yet done: room for `cache.capacity` tokens per slot after the prefix of `block`.
+void make_room(DecodeCache::Block& kept, const KeysAndValues& own, const Pass& pass, int64_t block);
 
 }  // namespace trainer::nn

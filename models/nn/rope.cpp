@@ -95,10 +95,9 @@ void blend_llama3(const RopeOptions& o, std::vector<float>& inverse) {
 /// "dynamic" and "longrope" depend on the length of the sample itself, never on the rest of its batch, so that a
 /// sample's result does not depend on packing. (transformers takes the longest of the batch, and for "dynamic" the
 /// longest so far.) While decoding, keys keep their rotation: a generated token counts the tokens up to itself, prompt
-/// tokens count the whole prompt, whose last token is not in the first pass.
+/// tokens count the whole prompt.
 int64_t length_of(const Layout& rows, const Pass& pass, int64_t sample) {
-  const int64_t length = positions_before(pass, sample) + rows.length_of_sample(sample);
-  return pass.cache != nullptr && pass.cache->lengths[sample] == 0 ? length + 1 : length;
+  return positions_before(pass, sample) + rows.length_of_sample(sample);
 }
 
 void fill_rows(const RopeFrequencies& frequencies, int64_t position, int64_t rows, float* out) {

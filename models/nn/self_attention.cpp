@@ -4,13 +4,12 @@
 #include <fmt/format.h>
 
 #include "engine/base/errors.h"
-#include "models/nn/prefix.h"
 #include "models/nn/split_rows.h"
 
 namespace trainer::nn {
 namespace {
 
-/// Appends each sample's new rows to `kept` [samples, front + capacity, width], after the first `front` and cached
+/// Appends each sample's new rows to `kept` [slots, front + capacity, width], after the first `front` and cached
 /// rows.
 void append(at::Tensor& kept, const at::Tensor& rows, const Layout& layout, int64_t front, const DecodeCache& cache) {
   for (int64_t s = 0; s < layout.samples(); ++s) {
@@ -18,15 +17,17 @@ void append(at::Tensor& kept, const at::Tensor& rows, const Layout& layout, int6
     if (cache.lengths.at(s) + span.length > cache.capacity)
       throw InternalError(fmt::format("sample {} has {} tokens in a decoding cache of {}: no room for {} more", s,
                                       cache.lengths[s], cache.capacity, span.length));
-    kept.select(0, s).narrow(0, front + cache.lengths[s], span.length).copy_(rows.narrow(0, span.begin, span.length));
+    kept.select(0, cache.slot.at(s))
+        .narrow(0, front + cache.lengths[s], span.length)
+        .copy_(rows.narrow(0, span.begin, span.length));
   }
 }
 
-/// The keys of each sample in the cache's rows [samples * (front + capacity), width], including the new ones.
+/// The keys of each sample in the cache's rows [slots * (front + capacity), width], including the new ones.
 LayoutPtr cached_keys(const Layout& rows, int64_t front, const DecodeCache& cache) {
   auto keys = std::make_shared<Layout>();
   for (int64_t s = 0; s < rows.samples(); ++s)
-    keys->spans.push_back({s * (front + cache.capacity), front + cache.lengths[s] + rows.spans[s].length});
+    keys->spans.push_back({cache.slot[s] * (front + cache.capacity), front + cache.lengths[s] + rows.spans[s].length});
   keys->sample_index = rows.sample_index;
   return keys;
 }
@@ -74,15 +75,19 @@ at::Tensor self_attention(const at::Tensor& q, const at::Tensor& k, const at::Te
     const KeysAndValues seen = with_prefix({k, v, rows}, pass, block);
     return packed_attention(q, seen.k, seen.v, {}, rows, seen.rows, options);
   }
+  const KeysAndValues all = cached_rows({k, v, rows}, pass, block);
+  return packed_attention(q, all.k, all.v, {}, rows, all.rows, options);
+}
+
+KeysAndValues cached_rows(const KeysAndValues& own, const Pass& pass, int64_t block) {
   const int64_t front = prefix_tokens(pass);
   DecodeCache& cache = *pass.cache;
   if (static_cast<int64_t>(cache.blocks.size()) <= block) cache.blocks.resize(block + 1);
   DecodeCache::Block& kept = cache.blocks[block];
-  make_room(kept, {k, v, rows}, rows->samples(), pass, block);
-  append(kept.self_k, k, *rows, front, cache);
-  append(kept.self_v, v, *rows, front, cache);
-  return packed_attention(q, kept.self_k.flatten(0, 1), kept.self_v.flatten(0, 1), {}, rows,
-                          cached_keys(*rows, front, cache), options);
+  make_room(kept, own, pass, block);
+  append(kept.self_k, own.k, *own.rows, front, cache);
+  append(kept.self_v, own.v, *own.rows, front, cache);
+  return {kept.self_k.flatten(0, 1), kept.self_v.flatten(0, 1), cached_keys(*own.rows, front, cache)};
 }
 
 int64_t positions_before(const Pass& pass, int64_t sample) {

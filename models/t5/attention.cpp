@@ -2,10 +2,13 @@
 
 #include <cmath>
 
+#include <ATen/ops/cat.h>
+#include <ATen/ops/index_select.h>
 #include <ATen/ops/tensor.h>
 
 #include "models/nn/attention.h"
-#include "models/nn/prefix.h"
+#include "models/nn/device/layout_tensors.h"
+#include "models/nn/self_attention.h"
 #include "models/t5/position_bias.h"
 
 namespace trainer::models::t5 {
@@ -44,7 +47,8 @@ nn::RowsList T5Attention::forward(const nn::RowsList& in, const nn::Pass& pass) 
 
 nn::Rows T5Attention::own_position_bias(const nn::Layout& rows, const nn::Pass& pass) {
   const bool decoding = kind_ == kDecoderSelf && pass.cache != nullptr;
-  const int64_t length = nn::prefix_tokens(pass) + (decoding ? pass.cache->decoded + 1 : rows.longest());
+  int64_t length = nn::prefix_tokens(pass) + rows.longest();
+  for (int64_t s = 0; decoding && s < rows.samples(); ++s) length = std::max(length, nn::positions_before(pass, s) + 1);
   const auto buckets =
       position_buckets(std::max<int64_t>(length, 1), kind_ == kEncoderSelf, config_.relative_attention_num_buckets,
                        config_.relative_attention_max_distance);
@@ -62,33 +66,34 @@ nn::Rows T5Attention::attend(const nn::Rows& x, const at::Tensor& position_bias,
   return (*o_)(q.with(nn::packed_attention(q.x, all.k, all.v, position_bias, q.layout, all.rows, options)), pass);
 }
 
-// One new token per sample. Each sample's keys have `capacity` consecutive rows in the cache.
+// One new token per sample.
 nn::Rows T5Attention::attend_decoding(const nn::Rows& x, const at::Tensor& position_bias, const nn::Rows& memory,
                                       const nn::Pass& pass) {
-  nn::DecodeCache& cache = *pass.cache;
-  nn::DecodeCache::Block& kept = cache.blocks[block_];
   const nn::Rows q = (*q_)(x, pass);
+  const nn::KeysAndValues all = kind_ == kCross
+                                    ? source_rows(memory, pass)
+                                    : nn::cached_rows({(*k_)(x, pass).x, (*v_)(x, pass).x, x.layout}, pass, block_);
   const nn::AttentionOptions options{q.x.size(1) / config_.d_kv};
-  const auto attend_to = [&](const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias,
-                             const nn::LayoutPtr& keys) {
-    return (*o_)(q.with(nn::packed_attention(q.x, k, v, bias, q.layout, keys, options)), pass);
+  const at::Tensor bias = kind_ == kCross ? at::Tensor() : position_bias;
+  return (*o_)(q.with(nn::packed_attention(q.x, all.k, all.v, bias, q.layout, all.rows, options)), pass);
+}
+
+/// The keys and values of the sources of a step's samples, to which those of `memory`, of new samples, are added.
+nn::KeysAndValues T5Attention::source_rows(const nn::Rows& memory, const nn::Pass& pass) {
+  nn::DecodeCache& cache = *pass.cache;
+  if (static_cast<int64_t>(cache.blocks.size()) <= block_) cache.blocks.resize(block_ + 1);
+  nn::DecodeCache::Block& kept = cache.blocks[block_];
+  const auto add = [&](at::Tensor& rows, const at::Tensor& own) {
+    if (!rows.defined())
+      rows = own;
+    else
+      rows = at::index_select(at::cat({rows, own}), 0, nn::device::sent(cache.source_rows, own.device()));
   };
-  if (kind_ == kCross) {
-    if (!kept.cross_k.defined()) {
-      kept.cross_k = (*k_)(memory, pass).x;
-      kept.cross_v = (*v_)(memory, pass).x;
-    }
-    return attend_to(kept.cross_k, kept.cross_v, {}, memory.layout);
+  if (memory.x.defined()) {
+    add(kept.cross_k, (*k_)(memory, pass).x);
+    add(kept.cross_v, (*v_)(memory, pass).x);
   }
-  const at::Tensor k = (*k_)(x, pass).x, v = (*v_)(x, pass).x;
-  const int64_t samples = x.x.size(0), width = k.size(1);
-  const int64_t before = nn::prefix_tokens(pass) + cache.decoded;
-  nn::make_room(kept, {k, v, x.layout}, samples, pass, block_);
-  kept.self_k.select(1, before).copy_(k);
-  kept.self_v.select(1, before).copy_(v);
-  auto keys = std::make_shared<nn::Layout>();
-  for (int64_t s = 0; s < samples; ++s) keys->spans.push_back({s * kept.self_k.size(1), before + 1});
-  return attend_to(kept.self_k.view({-1, width}), kept.self_v.view({-1, width}), position_bias, keys);
+  return {kept.cross_k, kept.cross_v, cache.sources};
 }
 
 }  // namespace trainer::models::t5

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "models/nn/linear.h"
+#include "models/nn/prefix.h"
 #include "models/t5/config.h"
 
 namespace trainer::models::t5 {
@@ -25,6 +26,7 @@ class T5Attention : public nn::Module {
   nn::Rows attend(const nn::Rows& x, const at::Tensor& position_bias, const nn::Rows& memory, const nn::Pass& pass);
   nn::Rows attend_decoding(const nn::Rows& x, const at::Tensor& position_bias, const nn::Rows& memory,
                            const nn::Pass& pass);
+  nn::KeysAndValues source_rows(const nn::Rows& memory, const nn::Pass& pass);
 
   T5Config config_;
   Kind kind_;

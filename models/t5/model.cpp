@@ -82,19 +82,14 @@ at::Tensor T5Model::decoder_inputs(const Batch& batch) const {
   return ids;
 }
 
-at::Tensor T5Model::begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache) {
-  pass.cache = &cache;
-  cache.blocks.assign(config_.num_decoder_layers, {});
-  cache.decoded = 0;
-  cache.step = nn::one_row_each(batch.source->sample_index);
-  cache.memory = (*encoder_)({batch.source_ids, batch.source}, {}, pass);
-  return at::full({batch.source->samples()}, config_.decoder_start_token_id, batch.source_ids.options());
+nn::Rows T5Model::begin_decoding(const Batch& batch, const nn::Pass& pass) {
+  pass.cache->memory = (*encoder_)({batch.source_ids, batch.source}, {}, pass);
+  return {at::full({batch.source->samples()}, config_.decoder_start_token_id, batch.source_ids.options()),
+          nn::one_row_each(batch.source->sample_index)};
 }
 
-at::Tensor T5Model::decode(const at::Tensor& tokens, nn::Pass& pass) {
-  at::Tensor next = (*lm_head_)(scaled((*decoder_)({tokens, pass.cache->step}, pass.cache->memory, pass)), pass).x;
-  ++pass.cache->decoded;
-  return next;
+at::Tensor T5Model::decode(const at::Tensor& tokens, const nn::Pass& pass) {
+  return (*lm_head_)(scaled((*decoder_)({tokens, pass.cache->step}, pass.cache->memory, pass)), pass).x;
 }
 
 std::vector<nn::Module*> T5Model::blocks() {

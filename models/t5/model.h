@@ -30,8 +30,8 @@ class T5Model : public Model {
 
   at::Tensor logits(const Batch& batch, const nn::Pass& pass) override;
   at::Tensor loss_sum(const Batch& batch, const nn::Pass& pass) override;
-  at::Tensor begin_decoding(const Batch& batch, nn::Pass& pass, nn::DecodeCache& cache) override;
-  at::Tensor decode(const at::Tensor& tokens, nn::Pass& pass) override;
+  nn::Rows begin_decoding(const Batch& batch, const nn::Pass& pass) override;
+  at::Tensor decode(const at::Tensor& tokens, const nn::Pass& pass) override;
   std::vector<int64_t> end_tokens() const override { return {config_.eos_token_id}; }
   int64_t vocabulary() const override { return config_.vocab_size; }
   std::vector<nn::Module*> blocks() override;

@@ -21,6 +21,7 @@
 #include "engine/optim/optimizer.h"
 #include "engine/parallel/gather.h"
 #include "engine/weights/export.h"
+#include "models/decoding.h"
 #include "tests/adapters/peft_case.h"
 #include "tests/support/ranks.h"
 #include "tests/support/temporary_folder.h"
@@ -264,15 +265,17 @@ TEST(Prefix, PrecedesTokensWhileDecoding) {
     for (const nn::Span& span : rows.spans) steps = std::min(steps, span.length);
     if (causal) steps -= kPrompt;
     ASSERT_GT(steps, 1);
+    models::Decoding decoding(causal ? cut(batch, kPrompt) : batch, model, 0, steps + 1);
     nn::Pass pass;
-    nn::DecodeCache cache{.capacity = steps + 1};
-    at::Tensor tokens = model.begin_decoding(causal ? cut(batch, kPrompt) : batch, pass, cache);
+    pass.cache = &decoding.cache();
+    decoding.begin(model, pass);
     for (int64_t step = 0; step < steps; ++step) {
       const int64_t at = causal ? step + kPrompt - 1 : step;  // the row that predicts the same token
-      const at::Tensor expected = tokens_at(taught, rows, at), found = model.decode(tokens, pass);
+      const at::Tensor expected = tokens_at(taught, rows, at), found = model.decode(decoding.tokens(), pass);
       EXPECT_LT((found - expected).norm().item<double>(), kTolerance * expected.norm().item<double>()) << step;
-      tokens = causal ? tokens_at(batch.source_ids, rows, at + 1)
-                      : tokens_at(batch.labels, rows, at).clamp_min(0);  // ignored labels are read as padding
+      const at::Tensor next = causal ? tokens_at(batch.source_ids, rows, at + 1)
+                                     : tokens_at(batch.labels, rows, at).clamp_min(0);  // ignored labels are padding
+      decoding.advance([&](size_t row) { return next[static_cast<int64_t>(row)].item<int64_t>(); });
     }
   }
 }

@@ -95,7 +95,7 @@ std::string from_watchdog(const std::string& text) {
 }
 
 // Last lines from the issues of NCCL, PyTorch, vLLM, sglang, Accelerate and transformers.
-TEST(Failures, AreToldApartByTheirMessages) {
+TEST(Failures, AreRecognizedByTheirMessages) {
   using enum dist::Failure;
   const std::vector<std::pair<std::string, dist::Failure>> messages{
       {kNcclLines, kLostRank},

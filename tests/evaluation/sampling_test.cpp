@@ -39,7 +39,7 @@ TEST(Sampling, DrawsEachTokenAsOftenAsItIsLikely) {
   constexpr int64_t kDraws = 20'000;
   std::vector<int64_t> positions(kDraws), counts(3);
   std::iota(positions.begin(), positions.end(), 0);
-  for (const int64_t token : values(next_tokens(row.expand({kDraws, 3}), {.temperature = 1}, positions, 0)))
+  for (const int64_t token : values(next_tokens(row.expand({kDraws, 3}), {.temperature = 1}, positions, std::vector<int64_t>(kDraws))))
     ++counts[static_cast<size_t>(token)];
   EXPECT_NEAR(static_cast<double>(counts[0]) / kDraws, 0.5, 0.02);
   EXPECT_NEAR(static_cast<double>(counts[1]) / kDraws, 0.3, 0.02);
@@ -48,11 +48,11 @@ TEST(Sampling, DrawsEachTokenAsOftenAsItIsLikely) {
 TEST(Sampling, TheRepetitionPenaltyIsTransformers) {
   const at::Tensor logits = at::tensor({2.0F, 1.9F, -0.1F, 2.0F, 1.0F, -0.2F}).view({2, 3});
   Sampling sampling;
-  EXPECT_EQ(values(next_tokens(logits, sampling, {0, 1}, 0)), (std::vector<int64_t>{0, 0}));
+  EXPECT_EQ(values(next_tokens(logits, sampling, {0, 1}, {0, 0})), (std::vector<int64_t>{0, 0}));
   sampling.repetition_penalty = 1.5;  // 2 / 1.5 < 1.9; negative logits become more negative
-  EXPECT_EQ(values(next_tokens(logits, sampling, {0, 1}, 0, {{0, 0}, {2}})), (std::vector<int64_t>{1, 0}));
+  EXPECT_EQ(values(next_tokens(logits, sampling, {0, 1}, {0, 0}, {{0, 0}, {2}})), (std::vector<int64_t>{1, 0}));
   sampling.repetition_penalty = 4;
-  EXPECT_EQ(values(next_tokens(logits, sampling, {0, 1}, 0, {{0, 1}, {0, 1, 2}})), (std::vector<int64_t>{0, 0}));
+  EXPECT_EQ(values(next_tokens(logits, sampling, {0, 1}, {0, 0}, {{0, 1}, {0, 1, 2}})), (std::vector<int64_t>{0, 0}));
   EXPECT_EQ(logits[0][0].item<float>(), 2.0F) << "the caller's logits stay";
 }
 

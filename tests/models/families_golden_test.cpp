@@ -16,6 +16,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/dist/dry_memory.h"
+#include "models/decoding.h"
 #include "tests/models/family_case.h"
 
 namespace trainer::testing {
@@ -142,12 +143,14 @@ class GreedyDecoding : public Golden {};
 TEST_P(GreedyDecoding, GivesTheSameTokens) {
   const at::NoGradGuard no_grad;
   const auto& generation = golden.expected["generation"];
+  const int64_t new_tokens = generation["max_new_tokens"];
+  models::Decoding decoding(golden.all(), *model, 0, new_tokens);
   nn::Pass pass;
-  nn::DecodeCache cache;
-  cache.capacity = generation["max_new_tokens"];
-  at::Tensor tokens = model->begin_decoding(golden.all(), pass, cache);
-  for (int64_t step = 0; step < cache.capacity - golden.all().source->longest(); ++step) {
-    tokens = at::argmax(model->decode(tokens, pass), -1);
+  pass.cache = &decoding.cache();
+  decoding.begin(*model, pass);
+  for (int64_t step = 0; step < new_tokens; ++step) {
+    const at::Tensor tokens = at::argmax(model->decode(decoding.tokens(), pass), -1);
+    decoding.advance([&](size_t row) { return tokens.const_data_ptr<int64_t>()[row]; });
     for (size_t i = 0; i < generation["tokens"].size(); ++i) {
       const auto expected = generation["tokens"][i].get<std::vector<int64_t>>();
       if (step >= static_cast<int64_t>(expected.size())) continue;

@@ -13,6 +13,7 @@
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/dist/dry_memory.h"
+#include "models/decoding.h"
 #include "tests/models/family_case.h"
 
 namespace trainer::testing {
@@ -87,14 +88,15 @@ void expect_gradients(models::Model& model, const models::Batch& batch, const Ex
 /// The greedy continuation of every sample, up to and including an end token.
 std::vector<std::vector<int64_t>> continued(models::Model& model, const models::Batch& batch, int64_t new_tokens) {
   const at::NoGradGuard no_grad;
+  models::Decoding decoding(batch, model, 0, new_tokens);
   nn::Pass pass;
-  nn::DecodeCache cache;
-  cache.capacity = new_tokens;
+  pass.cache = &decoding.cache();
   const std::vector<int64_t> ends = model.end_tokens();
   std::vector<std::vector<int64_t>> texts(batch.source->samples());
-  at::Tensor next = model.begin_decoding(batch, pass, cache);
+  decoding.begin(model, pass);
   for (int64_t step = 0; step < new_tokens; ++step) {
-    next = at::argmax(model.decode(next, pass), -1);
+    const at::Tensor next = at::argmax(model.decode(decoding.tokens(), pass), -1);
+    decoding.advance([&](size_t row) { return next.const_data_ptr<int64_t>()[row]; });
     for (size_t s = 0; s < texts.size(); ++s)
       if (texts[s].empty() || std::find(ends.begin(), ends.end(), texts[s].back()) == ends.end())
         texts[s].push_back(next.const_data_ptr<int64_t>()[s]);

@@ -256,7 +256,7 @@ TEST_F(FusedAttention, DecodesAsOnTheCpu) {
         prefix->tokens = 2;
         prefix->keys = {random_tensor({2, 16}, 7, dtype).to(device)};
         prefix->values = {random_tensor({2, 16}, 8, dtype).to(device)};
-        nn::DecodeCache cache{.capacity = 11, .lengths = {0, 0, 0}};
+        nn::DecodeCache cache{.slots = 4, .capacity = 11, .slot = {0, 2, 3}, .lengths = {0, 0, 0}};
         nn::Pass pass;
         pass.cache = &cache;
         pass.prefix = prefix;

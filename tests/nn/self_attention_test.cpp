@@ -41,7 +41,7 @@ TEST(SelfAttention, StepwiseDecodingMatchesTheWholeSample) {
     const Rows all{random_tensor({whole->tokens(), 4 * kWidth}, 1), random_tensor({whole->tokens(), 2 * kWidth}, 2),
                    random_tensor({whole->tokens(), 2 * kWidth}, 3)};
     const at::Tensor expected = nn::self_attention(all.q, all.k, all.v, whole, options, {}, 0);
-    nn::DecodeCache cache{.capacity = 11, .lengths = {0, 0, 0}};
+    nn::DecodeCache cache{.slots = 4, .capacity = 11, .slot = {0, 2, 3}, .lengths = {0, 0, 0}};
     nn::Pass pass;
     pass.cache = &cache;
     const auto step = [&](const std::vector<int64_t>& n) {

@@ -194,6 +194,8 @@ void evaluate(parallel::ParallelModel& model, const data::Samples& samples, Outc
   evaluation::Sampling sampling;
   sampling.temperature = 1;
   for (auto& text : evaluation::generate(model, batch, 5, {}, sampling)) outcome.texts.push_back(std::move(text));
+  EXPECT_EQ(evaluation::generate(model, batch, {}, {.max_new_tokens = 5, .at_once = 2, .sampling = sampling}),
+            std::vector<std::vector<int64_t>>(outcome.texts.end() - batch.source->samples(), outcome.texts.end()));
 }
 
 Outcome train(const Setting& s, const data::Samples& samples, dist::Comm& comm) {
