@@ -34,7 +34,7 @@ Product* product_for(const at::Tensor& a, const at::Tensor& b) {
   if (leaves_all_to_mkl()) return nullptr;
   if (a.dim() != 2 || b.dim() != 2 || a.size(1) != b.size(0) || a.scalar_type() != b.scalar_type()) return nullptr;
   if (has_bf16_product(a, b)) return bf16_product;
-  return has_half_product(a, b) ? half_product : has_fp32_product(a, b) ? fp32_product : nullptr;
+  return has_half_product(a, b) ? half_product : has_fp32_product(a) ? fp32_product : nullptr;
 }
 
 bool has_size_of_product(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {

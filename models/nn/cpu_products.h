@@ -17,14 +17,15 @@ void use_cpu_products();
 /// Whether each element of a product of this dtype is the same sum with any number of threads. MKL doesn't promise it.
 bool products_ignore_threads(at::ScalarType type);
 
-/// While one lives, products of few rows on this thread are libtorch's where it is faster. Their sums may depend on the
-/// number of threads, which generation can afford, and training can't.
-class FewRowsByLibtorch {
+/// While one lives, fp32 products of few rows on this thread are added lane by lane, as fast as weights come from
+/// memory. The sums of a row then depend, in rounding, on how many rows there are, which generation can afford, and
+/// training can't.
+class FewRowsByLanes {
  public:
-  FewRowsByLibtorch();
-  ~FewRowsByLibtorch();
-  FewRowsByLibtorch(const FewRowsByLibtorch&) = delete;
-  FewRowsByLibtorch& operator=(const FewRowsByLibtorch&) = delete;
+  FewRowsByLanes();
+  ~FewRowsByLanes();
+  FewRowsByLanes(const FewRowsByLanes&) = delete;
+  FewRowsByLanes& operator=(const FewRowsByLanes&) = delete;
 
  private:
   bool before_;

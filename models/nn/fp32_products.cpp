@@ -19,13 +19,14 @@ bool find_uses() {
 #endif
 }
 
-thread_local bool few_rows_by_libtorch = false;
+thread_local bool few_rows_by_lanes = false;
+constexpr int64_t kFewRows = 16;
 
 }  // namespace
 
-FewRowsByLibtorch::FewRowsByLibtorch() : before_(std::exchange(few_rows_by_libtorch, true)) {}
-FewRowsByLibtorch::~FewRowsByLibtorch() {
-  few_rows_by_libtorch = before_;
+FewRowsByLanes::FewRowsByLanes() : before_(std::exchange(few_rows_by_lanes, true)) {}
+FewRowsByLanes::~FewRowsByLanes() {
+  few_rows_by_lanes = before_;
 }
 
 bool uses_fp32_products() {
@@ -33,24 +34,23 @@ bool uses_fp32_products() {
   return uses;
 }
 
-bool has_fp32_product(const at::Tensor& a, const at::Tensor& b) {
-  constexpr int64_t kLeastRows = 4;  // with fewer, MKL is faster with a transposed b
-  return uses_fp32_products() && a.scalar_type() == at::kFloat &&
-         (a.size(0) >= kLeastRows || b.stride(1) == 1 || !few_rows_by_libtorch);
+bool has_fp32_product(const at::Tensor& a) {
+  return uses_fp32_products() && a.scalar_type() == at::kFloat;
 }
 
 void fp32_product(const at::Tensor& given_a, const at::Tensor& given_b, const at::Tensor& added, float beta,
                   float alpha, const at::Tensor& given_out) {
   constexpr int64_t kColumnUnit = 64;
-  with_plain_operands(given_a, given_b, added, beta, given_out,
-                      [&](const at::Tensor& a, const at::Tensor& b, const at::Tensor& out) {
-                        const int64_t n = out.size(1), k = a.size(1);
-                        for_each_part(out.size(0), n, k, kTileRows, kColumnUnit, [&](Extent rows, Extent columns) {
-                          tiled_gemm(*tile_kernels(), rows.size(), columns.size(), k, alpha,
-                                     strided<float>(a).at(rows.begin, 0), strided<float>(b).at(0, columns.begin), beta,
-                                     out.data_ptr<float>() + rows.begin * n + columns.begin, n);
-                        });
-                      });
+  with_plain_operands(
+      given_a, given_b, added, beta, given_out, [&](const at::Tensor& a, const at::Tensor& b, const at::Tensor& out) {
+        const int64_t n = out.size(1), k = a.size(1);
+        const bool by_lanes = few_rows_by_lanes && out.size(0) <= kFewRows && a.stride(1) == 1 && b.stride(0) == 1;
+        for_each_part(out.size(0), n, k, kTileRows, kColumnUnit, [&](Extent rows, Extent columns) {
+          (by_lanes ? dot_gemm : tiled_gemm)(
+              *tile_kernels(), rows.size(), columns.size(), k, alpha, strided<float>(a).at(rows.begin, 0),
+              strided<float>(b).at(0, columns.begin), beta, out.data_ptr<float>() + rows.begin * n + columns.begin, n);
+        });
+      });
 }
 
 }  // namespace trainer::nn

@@ -12,8 +12,8 @@ namespace trainer::nn {
 
 /// Whether this CPU's products are ours.
 bool uses_fp32_products();
-/// Whether fp32_product() is faster than libtorch for a [m, k] and b [k, n], both of one dtype.
-bool has_fp32_product(const at::Tensor& a, const at::Tensor& b);
+/// Whether fp32_product() is faster than libtorch for products with `a`.
+bool has_fp32_product(const at::Tensor& a);
 
 /// out [m, n] = alpha * a b + beta * added, on the CPU, with any strides. `added` is broadcast to [m, n], may be `out`,
 /// and is not read if beta is 0.

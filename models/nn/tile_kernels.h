@@ -23,6 +23,20 @@ struct Tile {
   const float* fetch;
   int64_t fetch_stride, terms_per_fetch;
 };
+/// rows x columns of c = alpha * a b + beta * c, where the terms of each row of `a` and of each column of `b` lie one
+/// after the other. Note [Products lane by lane]
+struct Dots {
+  const float* a;
+  int64_t a_rows;  // distance of a's rows
+  const float* b;
+  int64_t b_columns;  // and of b's columns
+  int64_t terms;
+  float alpha, beta;
+  float* c;
+  int64_t c_stride;
+};
+inline constexpr int64_t kMostDotRows = 8;
+
 inline constexpr int64_t kLine = 16, kLinesPerFetch = 4;  // a line: in floats
 inline constexpr int64_t kMostTermsPerFetch = 16, kLeastTermsPerFetch = 4;
 
@@ -35,6 +49,9 @@ struct TileKernels {
   int64_t vectors;
   Multiply* multiply[kMostVectors][kTileRows];  // by vectors - 1 and rows - 1
   Transpose* transpose;                         // up to lanes x lanes elements
+  using Dot = void(const Dots& dots);
+  int64_t dot_rows, dot_columns;  // of the largest
+  Dot* dot[2][kMostDotRows];      // of one column, and of dot_columns; by rows - 1
 
   int64_t columns() const { return lanes * vectors; }
 };

@@ -10,6 +10,7 @@ namespace {
 
 // A panel is 64 KiB at most, packed rows are 1.5 MiB.
 constexpr int64_t kFewRows = 2 * kTileRows;
+constexpr int64_t kDotTerms = 1024;  // 8 rows of which fit into the first cache
 constexpr int64_t kPanelColumns = 64, kPanelTerms = 256, kPackedRows = 256 * kTileRows;
 
 /// panel[t, c] = b[t, c], for terms x columns of b, which is transposed. A row of the panel has `stride` elements.
@@ -114,6 +115,25 @@ const TileKernels* find_kernels() {
 const TileKernels* tile_kernels() {
   static const TileKernels* const kernels = find_kernels();
   return kernels;
+}
+
+void dot_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
+              Strided<float> b, float beta, float* c, int64_t c_stride) {
+  for (int64_t term = 0; term == 0 || term < k; term += kDotTerms)
+    for (int64_t column = 0; column < n;) {
+      const bool several = n - column >= kernels.dot_columns;
+      for (int64_t row = 0; row < m; row += kernels.dot_rows)
+        kernels.dot[several ? 1 : 0][std::min(kernels.dot_rows, m - row) - 1]({.a = a.at(row, term).data,
+                                                                               .a_rows = a.rows,
+                                                                               .b = b.at(term, column).data,
+                                                                               .b_columns = b.columns,
+                                                                               .terms = std::min(kDotTerms, k - term),
+                                                                               .alpha = alpha,
+                                                                               .beta = term == 0 ? beta : 1,
+                                                                               .c = c + row * c_stride + column,
+                                                                               .c_stride = c_stride});
+      column += several ? kernels.dot_columns : 1;
+    }
 }
 
 void tiled_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,

@@ -112,6 +112,18 @@ TEST(Gemm, IsExactInAvx2) {
   expect_exact_everywhere(gemm_by_tiles(*avx2_tile_kernels()));
 }
 
+TEST(Gemm, IsExactLaneByLane) {
+  for (const TileKernels* const kernels : {avx512_tile_kernels(), avx2_tile_kernels()}) {
+    if (kernels == nullptr) continue;
+    const Gemm dots = [&](Transposed, int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b, float beta,
+                          float* c, int64_t c_stride) {
+      dot_gemm(*kernels, m, n, k, alpha, {a.data, a.stride, 1}, {b.data, 1, b.stride}, beta, c, c_stride);
+    };
+    for (const Size& size : kSizes)
+      for (const float beta : {0.0F, 1.0F, -0.5F}) expect_exact(dots, Transposed::kSecond, size, 0.75F, beta, 1e-6);
+  }
+}
+
 TEST(Gemm, HasTheSameBitsInAvx512AndAvx2AndForEachRowAlone) {
   if (avx512_tile_kernels() == nullptr) GTEST_SKIP() << "this CPU has no AVX-512";
   constexpr int64_t kM = 20, kN = 77, kK = 2300;
