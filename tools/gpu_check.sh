@@ -3,17 +3,18 @@
 #   tools/gpu_check.sh [BUILD_FOLDER [PYTHON]]      (default: build/cuda, built with TRAINER_CUDA=ON if it is missing)
 # PYTHON has the packages of tests/golden/requirements.txt; without it, there is no benchmark.
 # - the GPUs that trainer finds, against nvidia-smi: count, names, driver, CUDA_VISIBLE_DEVICES by number and by UUID
-# - gpu_test: every tiny model on the GPU against the CPU's numbers, ranks sharing a GPU, memory, NCCL's collectives
+# - gpu_test: every tiny model on the GPU against the CPU's numbers, ranks sharing a GPU, memory
 # - runs of `trainer launch` on the GPU against the same ones on the CPU: LoRA, 4 bits, fp16, windows, offload, graphs
-# - the equivalence matrix on one rank over NCCL, on two over Gloo that share the GPU, and, with several GPUs, on two
-#   over NCCL
+# - the equivalence matrix on one rank over NCCL, on two over Gloo that share the GPU, and, with several GPUs, over NCCL on
+#   two or four, with all meshes of these
+# - with several GPUs, runs of `trainer launch` over NCCL: DDP and FSDP with the same losses, and a rank that dies
 # - a run of `trainer launch` that resumes from its checkpoint
 # - a run with training.cuda_graphs, against the same one without
 # - tools/bench/gpu.py: LoRA of 8 (on smaller GPUs: 1) billion weights beside Accelerate with flash attention, and beside a
 #   loop around torch.compile
 # Whatever ten minutes don't suffice for ends at their end, and fails: GPU_CHECK_SECONDS sets another time.
 # GPU_CHECK_CASES, of `trainer selftest --only`, checks fewer cases (tests/tools/gpu_check_test.py, without a GPU).
-# The last line reports whether all checks passed.
+# The last lines report whether all checks passed, and which could not be made here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/cuda}
@@ -79,19 +80,44 @@ within 200 "$trainer" selftest --device cuda --backend nccl --num_processes 1 "$
 step "two ranks over Gloo, tensors on the GPU"
 within 200 "$trainer" selftest --device cuda --backend gloo --num_processes 2 "${cases[@]}"
 
+launch() { # RANKS TYPE NAME FLAGS…
+  within 120 "$trainer" launch --config_file configs/quickstart_full.yaml --set use_cpu=false --num_processes "$1" \
+    --set distributed_type="$2" --set tokenizer.path="$out/tokenizer" --set output_dir="$out/$3" "${@:4}"
+}
+same_losses() { # NAME NAME DIFFERENCE
+  python3 - "$out/$1/metrics.jsonl" "$out/$2/metrics.jsonl" "$3" <<'COMPARE'
+import json, sys
+losses = [[line["loss"] for line in map(json.loads, open(name)) if "loss" in line] for name in sys.argv[1:3]]
+worst = max(abs(a - b) / a for a, b in zip(*losses, strict=True))
+print(f"the losses of {len(losses[0])} updates differ by at most {worst:.1e}")
+sys.exit(worst > float(sys.argv[3]))
+COMPARE
+}
+
+left_out=()
 if [ "$gpus" -ge 2 ]; then
-  step "two ranks over NCCL, one GPU each"
-  within 200 "$trainer" selftest --device cuda --backend nccl --num_processes 2 "${cases[@]}"
+  ranks=$((gpus < 4 ? 2 : 4))
+  step "$ranks ranks over NCCL, one GPU each"
+  within 200 "$trainer" selftest --device cuda --backend nccl --num_processes $ranks "${cases[@]}"
+
+  step "trainer launch on $ranks GPUs"
+  few=(--set training.max_steps=10 --set logging.logging_steps=1)
+  launch $ranks MULTI_GPU ddp "${few[@]}"
+  launch $ranks FSDP fsdp "${few[@]}"
+  same_losses ddp fsdp 1e-4
+
+  step "a rank that dies"
+  code=0
+  TRAINER_INJECT=kill:rank=1,step=3 launch $ranks FSDP dead "${few[@]}" 2>&1 | tee "$out/dead.log" || code=$?
+  [ $code = 137 ] || { echo "expected exit code 137, not $code" >&2; exit 1; }
+  expect "rank 1" "$(cat "$out/dead.log")"
+else
+  left_out+=("several GPUs: this machine has one")
 fi
 
 step "trainer launch"
-launch() { # STEPS
-  within 120 "$trainer" launch --config_file configs/quickstart_full.yaml --set use_cpu=false --set distributed_type=NO \
-    --num_processes 1 --set tokenizer.path="$out/tokenizer" --set output_dir="$out/run" --set training.max_steps="$1" \
-    --set checkpoint.save_steps=5
-}
-launch 5
-launch 10
+launch 1 NO run --set checkpoint.save_steps=5 --set training.max_steps=5
+launch 1 NO run --set checkpoint.save_steps=5 --set training.max_steps=10
 expect "($(query 0 name), " "$(cat "$out/run/logs/rank-0.log")"
 grep -q '"step": *10' "$out/run/metrics.jsonl"
 
@@ -117,13 +143,7 @@ for graphs in false true; do
     --set output_dir="$out/graphs_$graphs" 2>&1 | tee "$out/graphs_$graphs.log"
 done
 expect "are replayed from now on" "$(cat "$out/graphs_true.log")"
-python3 - "$out"/graphs_{false,true}/metrics.jsonl <<'COMPARE'
-import json, sys
-losses = [[line["loss"] for line in map(json.loads, open(name)) if "loss" in line] for name in sys.argv[1:]]
-worst = max(abs(a - b) / a for a, b in zip(*losses, strict=True))
-print(f"the losses of {len(losses[0])} updates differ by at most {worst:.1e}")
-sys.exit(worst > 1e-3)
-COMPARE
+same_losses graphs_false graphs_true 1e-3
 
 step "benchmark"
 if [ -n "$python" ]; then
@@ -131,7 +151,8 @@ if [ -n "$python" ]; then
   [ "$(query 0 memory.total | grep -o '^[0-9]*')" -lt 70000 ] || shape=llama-8b
   within 600 python3 tools/bench/gpu.py --python "$python" --trainer "$trainer" --shape "$shape" --rounds 1
 else
-  echo "skipped: no PYTHON was given"
+  left_out+=("the benchmark: no PYTHON was given")
 fi
 
 step "all checks passed"
+for what in "${left_out[@]}"; do echo "not checked: $what"; done

@@ -61,9 +61,13 @@ class GpuCheck(unittest.TestCase):
         run = self.check()
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         for step in ("machine", "finding the GPUs", "gpu_test", "one rank over NCCL", "two ranks over Gloo",
-                     "two ranks over NCCL", "trainer launch", "CUDA graphs", "benchmark", "all checks passed"):
+                     "2 ranks over NCCL", "trainer launch on 2 GPUs", "a rank that dies", "trainer launch", "CUDA graphs",
+                     "benchmark", "all checks passed"):
             self.assertIn(f"\n== {step}", run.stdout)
-        self.assertRegex(run.stdout, r"the losses of \d+ updates differ by at most 0\.0e\+00")
+        self.assertRegex(run.stdout, r"the losses of 20 updates differ by at most 0\.0e\+00")
+        self.assertRegex(run.stdout, r"the losses of 10 updates differ by at most")
+        self.assertIn("not checked: the benchmark: no PYTHON was given", run.stdout)
+        self.assertNotIn("several GPUs", run.stdout)
 
     def test_a_failing_check_fails_it(self):
         self.program("bin/gpu_test", "#!/bin/sh\nexit 3\n")

@@ -28,6 +28,12 @@ if "$python" -c "import bitsandbytes" 2>/dev/null; then
   run causal --quantize
   run causal --quantize --precision bf16
 fi
+for job in "--shape t5-small" "--shape llama-100m" "--shape llama-100m --ragged"; do
+  if ! grep -qF "\"generation.py $job\"" "$results"; then
+    # shellcheck disable=SC2086  # words
+    "$python" tools/bench/generation.py $job --json "$results"
+  fi
+done
 if ! grep -qF '"scaling.py"' "$results"; then
   python3 tools/bench/scaling.py --python "$python" --plot docs/scaling.svg --json "$results"
 fi

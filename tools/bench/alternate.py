@@ -14,7 +14,7 @@ from collections.abc import Callable
 from machine import Look, look, was_quiet
 from processes import Memory, Program, process_group
 
-WARM_UP = 3        # updates that are not counted; the memory is measured in them, as that takes time
+WARM_UP = 3        # updates that are not counted; the largest memory is looked at in them, as that takes time
 LOOK_SECONDS = 0.05
 LEAST = 5          # quiet rounds, for a ratio
 RESAMPLES = 2000

@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import random
+import shlex
 import statistics
 import subprocess
 import tempfile
@@ -25,6 +26,7 @@ import torch
 import transformers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+DATA = ROOT.parent / "shared" / "data" / "financial_phrasebank" / "Sentences_50Agree.txt"
 END = 32127     # an id that a random model hardly ever generates: all replies have full length
 BATCHES = 8     # of --ragged
 STARTS = 5      # runs for one token
@@ -96,7 +98,7 @@ def token_ids(program: pathlib.Path, model: pathlib.Path, prompts: list[str], wo
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trainer", type=pathlib.Path, default=ROOT / "build" / "release" / "bin" / "trainer")
-    parser.add_argument("--data", type=pathlib.Path, required=True, help="lines sentence@label")
+    parser.add_argument("--data", type=pathlib.Path, default=DATA, help="lines sentence@label")
     parser.add_argument("--shape", choices=make_model.SHAPES, default="llama-100m")
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--tokens", type=int, default=128)
@@ -129,8 +131,8 @@ def main() -> None:
           "\n".join(f"{name:<8}{found.speed(name):8.0f} tokens/s" for name in ("peer", "trainer")) +
           "\nratio   {:8.2f} ({:.2f} to {:.2f})".format(*found.ratio("trainer", "peer")))
     if arguments.json:
-        flags = f" --shape {arguments.shape}" + (" --ragged" if arguments.ragged else "")
-        line = {"command": "generation.py" + flags, "machine": machine.describe(),
+        flags = ["--shape", arguments.shape] + ["--ragged"] * arguments.ragged
+        line = {"command": shlex.join(["generation.py", *flags]), "machine": machine.describe(),
                 "day": datetime.date.today().isoformat(), "title": title, "results": results}
         with open(arguments.json, "a", encoding="utf-8") as file:
             print(json.dumps(line), file=file)
