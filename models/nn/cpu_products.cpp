@@ -94,7 +94,8 @@ torch::Library* replaced_operators() {
 }  // namespace
 
 bool products_ignore_threads(at::ScalarType type) {
-  return !leaves_all_to_mkl() && uses_fp32_products() && (type == at::kFloat || (type == at::kBFloat16 && bf16_multiply_for(1) != nullptr));
+  return !leaves_all_to_mkl() && uses_fp32_products() &&
+         (type == at::kFloat || (type == at::kBFloat16 && bf16_multiply_for(1) != nullptr));
 }
 
 void use_cpu_products() {
