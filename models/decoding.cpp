@@ -25,7 +25,10 @@ Decoding::Decoding(const Batch& batch, const Model& model, int64_t at_once, int6
   const int64_t samples = batch.source->samples();
   cache_.slots = at_once > 0 ? std::min(at_once, samples) : samples;
   cache_.capacity = room;
-  if (model.task() == Task::kCausalLm) cache_.capacity += batch.source->longest() + virtual_tokens_;
+  if (model.task() == Task::kCausalLm)
+    cache_.capacity += batch.source->longest() + virtual_tokens_;
+  else
+    least_free_ = std::max<int64_t>(1, cache_.slots / 4);
 }
 
 void Decoding::begin(Model& model, const nn::Pass& pass) {

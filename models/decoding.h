@@ -20,8 +20,11 @@ class Decoding {
   /// Of the passes of begin() and of the model's decode().
   nn::DecodeCache& cache() { return cache_; }
 
-  /// Whether a slot is free for a sample that waits.
-  bool has_next() const { return next_ < batch_.source->samples() && std::ssize(active_) < cache_.slots; }
+  /// Whether samples wait for which enough slots are free: one, or a quarter where an encoder runs for them.
+  bool has_next() const {
+    const int64_t free = cache_.slots - std::ssize(active_);
+    return next_ < batch_.source->samples() && free >= (is_active() ? least_free_ : 1);
+  }
   bool is_active() const { return !active_.empty(); }
   /// Gives free slots to samples that wait. Where the model has an encoder, a collective of all ranks, with samples or
   /// without.
@@ -44,7 +47,7 @@ class Decoding {
   void lay_out();
 
   Batch batch_;
-  int64_t virtual_tokens_;
+  int64_t virtual_tokens_, least_free_ = 1;
   nn::DecodeCache cache_;
   int64_t next_ = 0;            // the first sample that waits
   int64_t source_rows_ = 0;     // of the cache's keys of sources
