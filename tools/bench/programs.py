@@ -75,6 +75,8 @@ def trainer_yaml(job: Job, output: pathlib.Path) -> str:
         "checkpoint": {"resume_from_checkpoint": False},
         "logging": {"logging_steps": 1},
     }
+    if job.dropout == 0:
+        config["training"]["dropout"] = False  # of the model, too
     if not job.lora:
         del config["lora"]
     if job.graphs:
