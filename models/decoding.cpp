@@ -6,6 +6,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 
+#include "models/nn/device/layout_tensors.h"
 #include "models/virtual_tokens.h"
 
 namespace trainer::models {
@@ -57,7 +58,7 @@ void Decoding::begin(Model& model, const nn::Pass& pass) {
       one.source.begin = std::exchange(at, at + one.source.length);
     }
     source_rows_ = at;
-    cache_.source_rows = at::tensor(order, at::kLong);
+    cache_.source_rows = nn::device::sent(at::tensor(order, at::kLong), cache_.memory.x.device());
   }
   lay_out();
 }

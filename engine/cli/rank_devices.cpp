@@ -13,6 +13,7 @@ std::vector<launch::RankPlace> check_devices(const config::Config& config,
   if (const std::string why = config::why_on_cpu(config); !why.empty()) log::info("training on the CPU: {}", why);
   if (!config::trains_on_gpus(config) || has_other_accelerator()) return launch::rank_places(config, {}, {}, peers);
   const GpuMachine& machine = gpus_here();
+  // A driver that does not work shows no GPUs to place the ranks on.
   if (const std::string fault = gpu_fault(machine, {}); !fault.empty()) throw MachineError(fault);
   const std::optional<std::string> visible = cuda_visible_devices();
   const std::vector<launch::RankPlace> places = launch::rank_places(config, machine, visible, peers);

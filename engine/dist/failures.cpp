@@ -43,7 +43,6 @@ const Sign kSigns[] = {
     {"uncorrectable NVLink error", "", kMachine, kBrokenGpu},
     {"Invalid access of peer GPU memory over nvlink or a hardware error", "", kMachine, kBrokenGpu},
     {"hardware stack error", "", kMachine, kBrokenGpu},
-    {"GPU has fallen off the bus", "", kMachine, kBrokenGpu},
     {"CUDA error: unknown error", "", kMachine, kBrokenGpu},
     {"CUDA error: CUDA-capable device(s) is/are busy or unavailable", "", kMachine,
      "a GPU is in exclusive use, or does not work. `nvidia-smi` shows its processes and its compute mode"},

@@ -59,9 +59,6 @@ void predict_classes(parallel::ParallelModel& model, const Request& request, con
   }
 }
 
-/// Batches whose texts are generated together, in slots for one of them.
-constexpr size_t kBatchesOfTexts = 8;
-
 /// Generates replies to the samples' prompts, or whole targets.
 void write_texts(parallel::ParallelModel& model, const Request& request, const std::vector<int64_t>& samples,
                  Found& found) {
@@ -133,7 +130,7 @@ Result evaluate(parallel::ParallelModel& model, const Request& request) {
       found.loss += model.evaluate(batching::collate(request.samples, samples, same_index), pass);
     if (!predicts || classifies) continue;
     without_text.insert(without_text.end(), samples.begin(), samples.end());
-    if ((i + 1) % kBatchesOfTexts == 0 || i + 1 == batches.size())
+    if ((i + 1) % kBatchesTogether == 0 || i + 1 == batches.size())
       write_texts(model, request, std::exchange(without_text, {}), found);
   }
   request.progress("");

@@ -64,10 +64,9 @@ class Texts {
   std::vector<std::vector<int64_t>> tokens_, seen_;
 };
 
-/// Collective over the ranks of a replica. The token [rows] that follows each row's of the step.
-at::Tensor next_of(parallel::ParallelModel& model, const models::Decoding& decoding, const Sampling& sampling,
-                   const Texts& texts, nn::Pass& pass) {
-  const std::vector<int64_t> samples = decoding.samples();
+/// Collective over the ranks of a replica. The next token of each of the step's `samples`.
+at::Tensor next_of(parallel::ParallelModel& model, const models::Decoding& decoding,
+                   const std::vector<int64_t>& samples, const Sampling& sampling, const Texts& texts, nn::Pass& pass) {
   std::vector<int64_t> lengths;
   for (const int64_t sample : samples) lengths.push_back(texts.length(sample));
   const at::Tensor logits = model.decode(decoding.tokens(), pass);
@@ -195,7 +194,7 @@ std::vector<std::vector<int64_t>> generate(parallel::ParallelModel& model, const
         texts.begin(decoding);
       }
       const std::vector<int64_t> samples = decoding.samples();
-      const at::Tensor next = next_of(model, decoding, options.sampling, texts, forward);
+      const at::Tensor next = next_of(model, decoding, samples, options.sampling, texts, forward);
       decoding.advance([&](size_t row) {
         const int64_t token = next.is_meta() ? -1 : next.const_data_ptr<int64_t>()[row];  // a dry run: one token
         return token >= 0 && texts.append(samples[row], token) ? token : -1;

@@ -9,6 +9,10 @@
 
 namespace trainer::evaluation {
 
+/// Batches whose samples are best given to generate() together, `at_once` as many as one has: at their end, slots stay
+/// empty.
+inline constexpr int64_t kBatchesTogether = 8;
+
 struct Generation {
   int64_t max_new_tokens = 0;
   int64_t at_once = 0;  // samples that are decoded at a time: one that has ended makes room for the next; 0: all

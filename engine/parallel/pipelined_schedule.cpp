@@ -105,7 +105,6 @@ at::Tensor PipelinedSchedule::logits(const models::Batch& given, const nn::Pass&
 
 at::Tensor PipelinedSchedule::decode(const at::Tensor& tokens, nn::Pass& pass) {
   at::Tensor logits;
-  runner_->wait_until_received();  // of the prompts' states, before the first token
   if (runner_->has_last())
     logits = decoder_.decode(tokens, pass);
   else

@@ -90,10 +90,6 @@ class Replies {
   int64_t count_ = 0;
 };
 
-/// Prompts of a file that are given to the session together, in batches: where one reply ends, that to the next prompt
-/// begins.
-constexpr int64_t kBatches = 8;
-
 void answer_file(generation::Session& session, const config::GenerateRequest& request) {
   Replies replies(request.output);
   std::vector<generation::Prompt> batch;
@@ -106,7 +102,7 @@ void answer_file(generation::Session& session, const config::GenerateRequest& re
   };
   session.prompts().read([&](generation::Prompt prompt) {
     batch.push_back(std::move(prompt));
-    if (std::ssize(batch) * request.num_return_sequences >= request.batch_size * kBatches) flush();
+    if (std::ssize(batch) * request.num_return_sequences >= request.batch_size * evaluation::kBatchesTogether) flush();
   });
   if (!batch.empty()) flush();
   replies.publish();

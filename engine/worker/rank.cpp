@@ -119,21 +119,15 @@ std::string out_of_memory(const std::string& phase, const std::string& why) {
       phase, why.empty() ? "" : fmt::format("  {}\n", why.substr(0, why.find('\n'))));
 }
 
-/// How a rank ends because of an exception that no code of ours translated.
-struct Recognized {
-  ExitCode code;
-  std::string text;
-};
-
-/// Nothing for what can't be told from the message.
-std::optional<Recognized> recognize(const std::string& phase, const std::string& message) {
+/// How a rank ends because of an exception that no code of ours translated; nothing if its message doesn't tell.
+std::optional<Uncaught> recognize(const std::string& phase, const std::string& message) {
   const std::string text = message.substr(0, message.find("\nException raised from"));
   const auto end_with = [&](ExitCode code) {
-    return Recognized{code, fmt::format("{}.\n{}", dist::meaning_of(text), indented(text))};
+    return Uncaught{code, fmt::format("{}.\n{}", dist::meaning_of(text), indented(text))};
   };
   switch (dist::failure_of(text)) {
     case dist::Failure::kMemory:
-      return Recognized{kMachineFailure, out_of_memory(phase, text)};
+      return Uncaught{kMachineFailure, out_of_memory(phase, text)};
     case dist::Failure::kMachine:
       return end_with(kMachineFailure);
     case dist::Failure::kLostRank:

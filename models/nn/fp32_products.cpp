@@ -20,7 +20,7 @@ bool find_uses() {
 }
 
 thread_local bool few_rows_by_lanes = false;
-constexpr int64_t kFewRows = 16;
+constexpr int64_t kMostRowsByLanes = 16;
 
 }  // namespace
 
@@ -44,7 +44,8 @@ void fp32_product(const at::Tensor& given_a, const at::Tensor& given_b, const at
   with_plain_operands(
       given_a, given_b, added, beta, given_out, [&](const at::Tensor& a, const at::Tensor& b, const at::Tensor& out) {
         const int64_t n = out.size(1), k = a.size(1);
-        const bool by_lanes = few_rows_by_lanes && out.size(0) <= kFewRows && a.stride(1) == 1 && b.stride(0) == 1;
+        const bool by_lanes =
+            few_rows_by_lanes && out.size(0) <= kMostRowsByLanes && a.stride(1) == 1 && b.stride(0) == 1;
         for_each_part(out.size(0), n, k, kTileRows, kColumnUnit, [&](Extent rows, Extent columns) {
           (by_lanes ? dot_gemm : tiled_gemm)(
               *tile_kernels(), rows.size(), columns.size(), k, alpha, strided<float>(a).at(rows.begin, 0),

@@ -71,9 +71,9 @@ std::vector<float>& packed_rows(Strided<float> a, int64_t m, int64_t terms) {
   return packed;
 }
 
-/// tiled_gemm() for a transposed `b` that is read for few rows, as decoding reads weights: the time is that of reading
-/// it, so its columns are read whole, one vector of them at a time, as the processor fetches long runs ahead by itself.
-/// The sums are the same as with more rows, bit by bit.
+/// tiled_gemm() for a transposed `b` that is read for few rows: the time is that of reading it, so its columns are read
+/// whole, one vector of them at a time, as the processor fetches long runs ahead by itself. The sums are the same as
+/// with more rows, bit by bit.
 void few_rows_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
                    Strided<float> b, float beta, float* c, int64_t c_stride, float* panel) {
   const int64_t lanes = kernels.lanes, most = kPanelColumns * kPanelTerms / lanes;

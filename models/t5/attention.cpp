@@ -7,7 +7,6 @@
 #include <ATen/ops/tensor.h>
 
 #include "models/nn/attention.h"
-#include "models/nn/device/layout_tensors.h"
 #include "models/nn/self_attention.h"
 #include "models/t5/position_bias.h"
 
@@ -81,13 +80,9 @@ nn::Rows T5Attention::attend_decoding(const nn::Rows& x, const at::Tensor& posit
 /// The keys and values of the sources of a step's samples, to which those of `memory`, of new samples, are added.
 nn::KeysAndValues T5Attention::source_rows(const nn::Rows& memory, const nn::Pass& pass) {
   nn::DecodeCache& cache = *pass.cache;
-  if (static_cast<int64_t>(cache.blocks.size()) <= block_) cache.blocks.resize(block_ + 1);
-  nn::DecodeCache::Block& kept = cache.blocks[block_];
+  nn::DecodeCache::Block& kept = cache.blocks.at(static_cast<size_t>(block_));  // made by the self-attention before it
   const auto add = [&](at::Tensor& rows, const at::Tensor& own) {
-    if (!rows.defined())
-      rows = own;
-    else
-      rows = at::index_select(at::cat({rows, own}), 0, nn::device::sent(cache.source_rows, own.device()));
+    rows = rows.defined() ? at::index_select(at::cat({rows, own}), 0, cache.source_rows) : own;
   };
   if (memory.x.defined()) {
     add(kept.cross_k, (*k_)(memory, pass).x);
