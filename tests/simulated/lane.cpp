@@ -108,6 +108,7 @@ void Lane::work_through() {
   }
 }
 
+/// Whoever waits finds that the lane has let go of the tensors: when memory is freed is up to the caller alone.
 void Lane::run(Job& job) {
   try {
     if (!gloo_) gloo_ = make_gloo(store_, rank_, size_, timeout_);
@@ -115,7 +116,8 @@ void Lane::run(Job& job) {
     if (cut) gloo_.reset();
     if (cut || is_at("TRAINER_SIMULATED_STALL", rank_, job.number)) std::this_thread::sleep_for(std::chrono::hours(1));
     job.transfer(*gloo_);
-    job.done->markCompleted(c10::IValue(job.results));
+    job.transfer = nullptr;
+    job.done->markCompleted(c10::IValue(std::move(job.results)));
   } catch (const std::exception& error) {
     const std::string text = error.what();
     // As NCCL's watchdog and its errors say it.
@@ -130,6 +132,8 @@ void Lane::run(Job& job) {
                            "NCCL version 2.27.5\nncclRemoteError: A call failed possibly due to a network error or a "
                            "remote process exiting prematurely.\nLast error:\n{} of {}: {}",
                            job.what, name_, text);
+    job.transfer = nullptr;
+    job.results.clear();
     job.done->setError(std::make_exception_ptr(std::runtime_error(nccl)));
   }
 }
