@@ -64,9 +64,9 @@ std::string warning_of_module(const GpuMachine& machine) {
 }
 
 /// "NVIDIA A100 (40 GiB)" for each kind of GPU.
-std::vector<std::string> kinds_of(const std::vector<VisibleGpu>& used) {
+std::vector<std::string> kinds_of(const std::vector<VisibleGpu>& gpus) {
   std::vector<std::string> kinds;
-  for (const VisibleGpu& one : used) {
+  for (const VisibleGpu& one : gpus) {
     std::string kind = fmt::format("{} ({})", one.gpu->name, human_bytes(one.total_bytes()));
     if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(std::move(kind));
   }
@@ -77,6 +77,12 @@ std::vector<std::string> kinds_of(const std::vector<VisibleGpu>& used) {
 
 std::string cuda_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+std::string kinds_text(const std::vector<VisibleGpu>& gpus) {
+  std::vector<std::string> kinds = kinds_of(gpus);
+  std::sort(kinds.begin(), kinds.end());
+  return listed(kinds, "and");
 }
 
 std::string users_of(const Gpu& gpu) {

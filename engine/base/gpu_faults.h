@@ -25,6 +25,9 @@ std::string gpu_fault(const GpuMachine& machine, const std::vector<VisibleGpu>& 
 /// GPUs, GPUs that other processes use and, with `bf16`, GPUs without instructions for it.
 std::vector<std::string> gpu_warnings(const GpuMachine& machine, const std::vector<VisibleGpu>& used, bool bf16);
 
+/// "NVIDIA A100 (40 GiB) and NVIDIA H100 (80 GiB)": the kinds among them, in the order of their names.
+std::string kinds_text(const std::vector<VisibleGpu>& gpus);
+
 /// Who uses the memory of a GPU: "process 4711 (python, 70 GiB)"; "" if unknown.
 std::string users_of(const Gpu& gpu);
 

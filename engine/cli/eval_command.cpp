@@ -99,7 +99,7 @@ int evaluate(const PlanFlags& flags, const EvalFlags& wanted) {
   std::string model = use_model(config, wanted.model.empty() ? config.output_dir : wanted.model);
   if (!wanted.adapter.empty()) model = use_adapter(config, wanted.adapter);
   for (const std::string& warning : config::launch_warnings(configured)) log::warning("{}", warning);
-  const auto places = check_devices(config, {});
+  const auto places = check_devices(config).places;
   TemporaryFolder output("trainer-eval");
   const config::Plan plan = evaluated(configured, output.path());
   prepare_path();

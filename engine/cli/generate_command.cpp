@@ -2,6 +2,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/cli/flags.h"
+#include "engine/cli/rank_devices.h"
 #include "engine/cli/worker.h"
 #include "engine/config/generate_request.h"
 
@@ -95,6 +96,7 @@ int run_generate(const Arguments& arguments) {
   std::erase(request.stop, "");
   check(request, isatty(STDIN_FILENO) != 0);
   request.chat = request.chat || (!request.has_prompt && request.input.empty());
+  if (request.device == "cuda") check_first_gpu();
   become_worker({"generate", config::to_json(request)});
 }
 

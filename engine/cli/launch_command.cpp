@@ -89,14 +89,14 @@ std::string next_steps(const config::Config& config) {
 /// Runs the ranks of this machine.
 int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank>& started, launch::LocalPeers* peers) {
   config::Plan plan;
-  std::vector<launch::RankPlace> places;
+  RankDevices devices;
   bool resolved = false;
   try {
     plan = resolve(flags);
     resolved = true;
     check_start(plan, started);
     if (peers != nullptr) peers->gather(flags.join_timeout());
-    places = check_devices(plan.config, peers != nullptr ? peers->places() : std::vector<launch::PeerPlace>{});
+    devices = check_devices(plan.config, peers != nullptr ? peers->places() : std::vector<launch::PeerPlace>{});
   } catch (const Error& error) {
     if (started) launch::report_failed_start(*started, resolved ? &plan : nullptr, error);
     throw;
@@ -107,7 +107,7 @@ int launch_ranks(const PlanFlags& flags, const std::optional<config::StartedRank
                                   .last_call = flags.last_call(),
                                   .kill_wait = launch::slurm_kill_wait().value_or(std::chrono::seconds(0))};
   const int code = launch::run(
-      plan, worker_path(), patience, [&plan] { return run_prepare(plan); }, {"rank"}, places);
+      plan, worker_path(), patience, [&] { return run_prepare(plan, devices.free_bytes); }, {"rank"}, devices.places);
   if (code == kDone && plan.config.machine_rank == 0 && is_interactive()) screen::print("{}", next_steps(plan.config));
   return code;
 }

@@ -94,7 +94,7 @@ int run_profile(const Arguments& arguments) {
   if (!wanted.trace.empty()) wanted.trace = fs::absolute(wanted.trace).string();
   check(wanted, configured);
   for (const std::string& warning : config::launch_warnings(configured)) log::warning("{}", warning);
-  const auto places = check_devices(configured.config, {});
+  const RankDevices devices = check_devices(configured.config);
   TemporaryFolder output("trainer-profile");
   const config::Plan plan = measured(configured, output.path(), wanted);
   Arguments words{"profile", "--warmup", std::to_string(wanted.warmup), "--steps", std::to_string(wanted.steps)};
@@ -102,8 +102,8 @@ int run_profile(const Arguments& arguments) {
   if (wanted.json) words.emplace_back("--json");
   prepare_path();
   const int code = launch::run(
-      plan, worker_path(), {.join = flags.join_timeout()}, [&plan] { return run_prepare(plan); }, words, places,
-      launch::Output::kTemporary);
+      plan, worker_path(), {.join = flags.join_timeout()}, [&] { return run_prepare(plan, devices.free_bytes); }, words,
+      devices.places, launch::Output::kTemporary);
   if (code == kInternalFailure) output.keep();  // the message asks for its logs
   return code;
 }

@@ -5,7 +5,9 @@
 #include "engine/base/temporary_folder.h"
 #include "engine/cli/command.h"
 #include "engine/cli/flags.h"
+#include "engine/cli/rank_devices.h"
 #include "engine/cli/worker.h"
+#include "engine/config/machine/device.h"
 #include "engine/config/names.h"
 #include "engine/launch/run.h"
 
@@ -56,9 +58,11 @@ int run_selftest(const Arguments& arguments) {
       plan.config.use_cpu ? config::DistributedType::kMultiCpu : config::DistributedType::kMultiGpu;
   plan.config.num_processes = ranks;
   plan.config.training.ddp_backend = backend;
+  if (!plan.config.use_cpu) require_gpus(config::gpus_needed(plan.config));
+  const auto places = check_devices(plan.config).places;
   TemporaryFolder output("trainer-selftest");
   plan.config.output_dir = output.path();
-  const int code = launch::run(plan, worker_path(), {}, {}, words, {}, launch::Output::kTemporary);
+  const int code = launch::run(plan, worker_path(), {}, {}, words, places, launch::Output::kTemporary);
   if (code == kInternalFailure) output.keep();  // the message asks for its logs
   return code;
 }

@@ -76,7 +76,7 @@ int test_plan(const PlanFlags& flags, bool json) {
   for (const std::string& warning : config::launch_warnings(configured)) log::warning("{}", warning);
   if (const std::string reading = config::machine_reading(configured); !reading.empty()) log::info("{}", reading);
   check_machine(configured);
-  const auto places = check_devices(configured.config, {});
+  const auto places = check_devices(configured.config).places;
   TemporaryFolder output("trainer-test");
   const launch::Patience patience{.join = flags.join_timeout(), .last_call = flags.last_call()};
   const int code = launch::run(bare(configured, output.path()), worker_path(), patience, {},

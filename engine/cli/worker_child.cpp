@@ -81,6 +81,27 @@ std::optional<std::string> ask_program(std::string (*path)(), const Arguments& a
   return exit_code_of(child) == kDone ? std::optional(std::move(text)) : std::nullopt;
 }
 
+/// Runs a program that writes to its standard output why it fails, if it does. `doing` completes "was killed".
+launch::Preparation run_preparation(std::string (*path)(), const Arguments& arguments, const config::Plan& plan,
+                                    const char* doing) {
+  path();  // throws if the program is missing, before anything is started
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw machine_error("open", "a pipe", errno);
+  const pid_t child = fork_here();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    dup2(ends[1], STDOUT_FILENO);
+    become(path, arguments, &plan, STDOUT_FILENO);
+  }
+  close(ends[1]);
+  std::string said = read_to_end(ends[0]);
+  close(ends[0]);
+  while (said.ends_with('\n')) said.pop_back();
+  const int code = exit_code_of(child);
+  if (code > 128 && said.empty()) said = fmt::format("{} was killed by signal {}", doing, code - 128);
+  return {code, said};
+}
+
 }  // namespace
 
 std::optional<std::string> ask_worker(const Arguments& arguments, const config::Plan* plan) {
@@ -99,23 +120,10 @@ int run_worker(const Arguments& arguments, const config::Plan& plan) {
   return run_program(worker_path, arguments, plan);
 }
 
-launch::Preparation run_prepare(const config::Plan& plan) {
-  prepare_path();  // throws if the program is missing, before anything is started
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw machine_error("open", "a pipe", errno);
-  const pid_t child = fork_here();
-  if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    dup2(ends[1], STDOUT_FILENO);  // why it fails, if it does
-    become(prepare_path, {}, &plan, STDOUT_FILENO);
-  }
-  close(ends[1]);
-  std::string said = read_to_end(ends[0]);
-  close(ends[0]);
-  while (said.ends_with('\n')) said.pop_back();
-  const int code = exit_code_of(child);
-  if (code > 128 && said.empty()) said = fmt::format("tokenization was killed by signal {}", code - 128);
-  return {code, said};
+launch::Preparation run_prepare(const config::Plan& plan, int64_t free_gpu_bytes) {
+  launch::Preparation done = run_preparation(prepare_path, {}, plan, "tokenization");
+  if (done.code != kDone || free_gpu_bytes == 0) return done;
+  return run_preparation(worker_path, {"fit", std::to_string(free_gpu_bytes)}, plan, "planning the memory");
 }
 
 }  // namespace trainer::cli

@@ -1,6 +1,7 @@
 // The worker as a child of this program, for commands that continue afterwards.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -22,7 +23,8 @@ std::optional<std::string> ask_trainer(const Arguments& arguments);
 /// Errors: MachineError when it isn't there.
 int run_worker(const Arguments& arguments, const config::Plan& plan);
 
-/// Runs trainer-prepare on the plan and waits for it; its progress is on the screen. Errors: MachineError.
-launch::Preparation run_prepare(const config::Plan& plan);
+/// Runs trainer-prepare on the plan and waits for it; its progress is on the screen. Then, if the ranks' GPUs have
+/// `free_gpu_bytes` for each, checks that the plan fits into them. Errors: MachineError.
+launch::Preparation run_prepare(const config::Plan& plan, int64_t free_gpu_bytes = 0);
 
 }  // namespace trainer::cli

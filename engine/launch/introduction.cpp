@@ -14,16 +14,19 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/folder_lock.h"
+#include "engine/base/gpu_faults.h"
+#include "engine/base/gpu_library.h"
 #include "engine/base/hex.h"
 #include "engine/base/host_name.h"
 #include "engine/base/mapped_file.h"
+#include "engine/config/machine/device.h"
 #include "engine/config/machine/started_rank.h"
 #include "engine/config/plan/tree.h"
 
 namespace trainer::launch {
 namespace {
 
-constexpr std::size_t kHead = 7;  // strings before the settings
+constexpr std::size_t kHead = 8;  // strings before the settings
 constexpr double kMostAhead = 5;  // seconds; beyond that, the logs of two machines can't be compared
 
 double now() {
@@ -79,6 +82,8 @@ Introduction introduce(const config::Plan& plan, const std::string& worker_path)
                             .name = host_name(),
                             .build = build_id(worker_path)};
   if (const auto started = config::started_rank()) introduction.job = started->step;
+  if (config::trains_on_gpus(plan.config) && !has_other_accelerator())
+    introduction.gpus = kinds_text(config::gpus_of_ranks(plan.config, gpus_here(), cuda_visible_devices()));
   for (const auto& [path, value] : config::values_without_paths(plan.config))
     introduction.settings.push_back({path, value, plan.origins.contains(path) ? plan.origins.at(path) : ""});
   return introduction;
@@ -92,7 +97,8 @@ LinkMessage to_message(const Introduction& introduction) {
                      fmt::format("{:.3f}", now()),
                      std::to_string(introduction.epoch),
                      to_text(introduction.votes),
-                     std::to_string(introduction.candidates_below)};
+                     std::to_string(introduction.candidates_below),
+                     introduction.gpus};
   for (const Setting& setting : introduction.settings)
     message.strings.insert(message.strings.end(), {setting.path, setting.value, setting.origin});
   return message;
@@ -108,6 +114,7 @@ Introduction introduction_of(const LinkMessage& message) {
                             .name = strings[0],
                             .build = strings[1],
                             .job = strings[2],
+                            .gpus = strings[7],
                             .epoch = std::strtoll(strings[4].c_str(), nullptr, 10),
                             .votes = vote_record_from(strings[5]),
                             .candidates_below = static_cast<int>(std::strtol(strings[6].c_str(), nullptr, 10)),
@@ -141,6 +148,14 @@ std::string about_clock(const Introduction& follower, const std::string& name) {
   if (!(std::abs(follower.ahead) > kMostAhead)) return "";
   return fmt::format("the clock of {} is {:.0f} s {} machine 0's: times in their logs cannot be compared", name,
                      std::abs(follower.ahead), follower.ahead > 0 ? "ahead of" : "behind");
+}
+
+std::string about_gpus(const Introduction& leader, const Introduction& follower, const std::string& name) {
+  if (leader.gpus == follower.gpus || leader.gpus.empty() || follower.gpus.empty()) return "";
+  return fmt::format(
+      "machines use different GPUs, {} here and {} on {}: the slowest decides the speed, and the smallest "
+      "how much fits",
+      leader.gpus, follower.gpus, name);
 }
 
 std::string build_id(const std::string& program) {

@@ -23,6 +23,7 @@ struct Introduction {
   std::string name;    // the host name: "node-b"
   std::string build;   // of the program that trains
   std::string job;     // "SLURM job 7, step 0"; "" without a scheduler that numbers jobs
+  std::string gpus;    // kinds_text() of those that its ranks use; "" without any
   int64_t epoch = 0;   // the highest leader epoch that it has followed: Note [Leader epochs]
   VoteRecord votes{};  // Note [Votes]
   /// It accepts a machine that doesn't lead yet, but asks for votes, only if its number is below this.
@@ -44,6 +45,9 @@ std::vector<std::string> differences(const Introduction& leader, const Introduct
 
 /// A warning that the clock of `follower`, called `name`, differs from ours; "" when it agrees.
 std::string about_clock(const Introduction& follower, const std::string& name);
+
+/// A warning that the GPUs of `follower`, called `name`, aren't of the leader's kind; "" if they are.
+std::string about_gpus(const Introduction& leader, const Introduction& follower, const std::string& name);
 
 /// The build id that the linker wrote into a program; "" when it has none. Errors: MachineError.
 std::string build_id(const std::string& program);

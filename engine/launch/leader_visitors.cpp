@@ -152,8 +152,9 @@ void Leader::welcome(Visitor& visitor) {
   if (waits && in_attempt_.contains(visitor.who->machine))
     return say("trainer: {} connected, but a machine with its number is training: it waits for the next generation\n",
                visitor.name());
-  if (const std::string clock = about_clock(*visitor.who, visitor.name()); !clock.empty())
-    say("trainer: warning: {}\n", clock);
+  for (const std::string& warning :
+       {about_clock(*visitor.who, visitor.name()), about_gpus(own_, *visitor.who, visitor.name())})
+    if (!warning.empty()) say("trainer: warning: {}\n", warning);
   std::string next;
   if (waits) next = "; it joins after its preparation and the next save of all ranks";
   const auto wait = admissions_.wait_of(visitor.who->machine, Clock::now());

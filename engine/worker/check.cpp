@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -7,6 +9,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
+#include "engine/base/uncaught.h"
 #include "engine/base/usable_cpus.h"
 #include "engine/checkpoint/signing_key.h"
 #include "engine/config/machine/device.h"
@@ -15,9 +18,12 @@
 #include "engine/config/names.h"
 #include "engine/config/plan/handover.h"
 #include "engine/dist/accelerator.h"
+#include "engine/prepare/inputs.h"
+#include "engine/train/batch_size.h"
 #include "engine/train/build.h"
 #include "engine/train/check/check_report.h"
 #include "engine/train/device_layers.h"
+#include "engine/train/memory_fit.h"
 #include "engine/train/parallelism.h"
 #include "engine/worker/commands.h"
 
@@ -114,6 +120,18 @@ std::optional<train::Cluster> cluster_of(const config::Config& config, const Tar
 }
 
 }  // namespace
+
+int fit_command(const std::vector<std::string>& args) {
+  try {
+    config::Plan plan = config::inherited_plan();
+    train::set_cudnn_in_dry_runs(has_cudnn_here(plan.config));
+    if (plan.config.training.auto_find_batch_size) plan = train::with_batch_size(plan, 1);
+    train::check_memory(plan, prepare::load_inputs(plan), std::stoll(args.at(0)));
+    return kDone;
+  } catch (const std::exception& error) {
+    return end_uncaught(error, STDOUT_FILENO);
+  }
+}
 
 int check_command(const std::vector<std::string>& args) {
   bool json = false, brief = false;

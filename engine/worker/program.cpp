@@ -35,6 +35,7 @@ constexpr std::pair<std::string_view, WorkerCommand> kCommands[] = {
     {"profile", worker::profile_command},
     {"selftest", worker::selftest_command},
     {"check", worker::check_command},
+    {"fit", worker::fit_command},
     {"describe-model", worker::describe_model_command},
     {"estimate-memory", worker::estimate_memory_command},
     {"export-checkpoint", worker::export_checkpoint_command},

@@ -98,6 +98,30 @@ class Gpus(EndToEnd):
         name = pathlib.Path("/proc/self/comm").read_text().strip()
         self.assertIn(f"it is used by process {os.getpid()} ({name}, 79 GiB)", said)
 
+    def test_a_plan_that_a_gpu_has_no_room_for(self):
+        """Its GPU isn't full, but what others leave of it is less than a rank needs."""
+        large = {"model": {"config": {"d_model": 1024, "d_ff": 4096, "num_layers": 24, "num_decoder_layers": 24}}}
+        two = [DRIVER, gpu(0), gpu(1, used=74 << 30)]
+        for changes in ({}, {"training": {"auto_find_batch_size": True}}):
+            said = self.refused(MACHINE, two, GPUS, large, changes)
+            self.assertRegex(said, r"this rank needs [0-9.]+ GiB of GPU memory, but only 6\.0 GiB are free")
+            self.assertIn("GPU 1 (NVIDIA H100 80GB HBM3, 80 GiB): 74 GiB of 80 GiB are in use by other processes", said)
+        run = self.run_on([DRIVER, gpu(0), gpu(1)], "launch", GPUS, large)
+        self.assertIn("libtrainer_cuda.so cannot be loaded", run.stderr, "it fits")
+
+    def test_commands_with_a_device_flag(self):
+        full = [DRIVER, gpu(0, used=(80 << 30) - (256 << 20))]
+        for code, lines, said in ((USAGE, [DRIVER], "--device cuda: this machine shows no NVIDIA GPU"),
+                                  (MACHINE, ["driver|550.54.14|12040", gpu(0)], "but this build needs CUDA 13.0"),
+                                  (MACHINE, full, "is full: 256 MiB of 80 GiB are free")):
+            for words in (("generate", str(self.folder), "--prompt", "a"), ("selftest", "--num_processes", "1")):
+                nvml = self.write("nvml.txt", "\n".join(lines) + "\n")
+                run = subprocess.run([self.programs / "trainer", *words, "--device", "cuda"], capture_output=True, text=True,
+                                     env={**os.environ, "LD_LIBRARY_PATH": FAKE_NVML, "FAKE_NVML": str(nvml)},
+                                     timeout=PATIENCE, check=False)
+                self.assertEqual(run.returncode, code, run.stderr)
+                self.assertIn(said, run.stderr)
+
     def test_launch_prints_the_gpus_and_warns_of_different_ones(self):
         run = self.run_on([DRIVER, gpu(0), gpu(1, A100, used=8 << 30)], "launch", GPUS)
         self.assertEqual(run.returncode, MACHINE, run.stderr)

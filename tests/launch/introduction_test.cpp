@@ -63,6 +63,20 @@ TEST(Introduction, ReportsADifferentClock) {
   EXPECT_NE(about_clock(follower, "machine 1").find("60 s behind machine 0's"), std::string::npos);
 }
 
+TEST(Introduction, ReportsDifferentGpus) {
+  Introduction leader = introduction(plan()), follower = leader;
+  EXPECT_EQ(leader.gpus, "") << "trains on the CPU";
+  EXPECT_EQ(about_gpus(leader, follower, "machine 1"), "");
+  leader.gpus = "NVIDIA H100 (80 GiB)";
+  EXPECT_EQ(about_gpus(leader, follower, "machine 1"), "") << "unknown";
+  follower.gpus = leader.gpus;
+  EXPECT_EQ(about_gpus(leader, introduction_of(to_message(follower)), "machine 1"), "");
+  follower.gpus = "NVIDIA A100 (40 GiB) and NVIDIA H100 (80 GiB)";
+  EXPECT_EQ(about_gpus(leader, introduction_of(to_message(follower)), "machine 1"),
+            "machines use different GPUs, NVIDIA H100 (80 GiB) here and NVIDIA A100 (40 GiB) and NVIDIA H100 (80 GiB) on "
+            "machine 1: the slowest decides the speed, and the smallest how much fits");
+}
+
 TEST(Introduction, PathsAndMachineSettingsMayDiffer) {
   config::Plan second = plan();
   second.config.machine_rank = 1;
