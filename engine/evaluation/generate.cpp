@@ -11,7 +11,6 @@
 
 #include "engine/base/errors.h"
 #include "models/decoding.h"
-#include "models/nn/cpu_products.h"
 
 namespace trainer::evaluation {
 namespace {
@@ -178,7 +177,6 @@ std::vector<std::vector<int64_t>> search_all(parallel::ParallelModel& model, con
 
 std::vector<std::vector<int64_t>> generate(parallel::ParallelModel& model, const models::Batch& batch,
                                            const nn::Pass& pass, const Generation& options) {
-  const nn::FewRowsByLanes few_rows;
   if (options.beams.count > 1) return search_all(model, batch, pass, options);
   Texts texts(batch.source->samples(), model.model(), options);
   if (options.max_new_tokens <= 0) return texts.take();

@@ -17,18 +17,4 @@ void use_cpu_products();
 /// Whether each element of a product of this dtype is the same sum with any number of threads. MKL doesn't promise it.
 bool products_ignore_threads(at::ScalarType type);
 
-/// While one lives, fp32 products of few rows on this thread are added lane by lane, as fast as weights come from
-/// memory. The sums of a row then depend, in rounding, on how many rows there are, which generation can afford, and
-/// training can't.
-class FewRowsByLanes {
- public:
-  FewRowsByLanes();
-  ~FewRowsByLanes();
-  FewRowsByLanes(const FewRowsByLanes&) = delete;
-  FewRowsByLanes& operator=(const FewRowsByLanes&) = delete;
-
- private:
-  bool before_;
-};
-
 }  // namespace trainer::nn

@@ -1,7 +1,5 @@
 #include "models/nn/fp32_products.h"
 
-#include <utility>
-
 #include "models/nn/bf16_kernels.h"
 #include "models/nn/cpu_products.h"
 #include "models/nn/product_parts.h"
@@ -19,15 +17,7 @@ bool find_uses() {
 #endif
 }
 
-thread_local bool few_rows_by_lanes = false;
-constexpr int64_t kMostRowsByLanes = 16;
-
 }  // namespace
-
-FewRowsByLanes::FewRowsByLanes() : before_(std::exchange(few_rows_by_lanes, true)) {}
-FewRowsByLanes::~FewRowsByLanes() {
-  few_rows_by_lanes = before_;
-}
 
 bool uses_fp32_products() {
   static const bool uses = find_uses();
@@ -41,17 +31,15 @@ bool has_fp32_product(const at::Tensor& a) {
 void fp32_product(const at::Tensor& given_a, const at::Tensor& given_b, const at::Tensor& added, float beta,
                   float alpha, const at::Tensor& given_out) {
   constexpr int64_t kColumnUnit = 64;
-  with_plain_operands(
-      given_a, given_b, added, beta, given_out, [&](const at::Tensor& a, const at::Tensor& b, const at::Tensor& out) {
-        const int64_t n = out.size(1), k = a.size(1);
-        const bool by_lanes =
-            few_rows_by_lanes && out.size(0) <= kMostRowsByLanes && a.stride(1) == 1 && b.stride(0) == 1;
-        for_each_part(out.size(0), n, k, kTileRows, kColumnUnit, [&](Extent rows, Extent columns) {
-          (by_lanes ? dot_gemm : tiled_gemm)(
-              *tile_kernels(), rows.size(), columns.size(), k, alpha, strided<float>(a).at(rows.begin, 0),
-              strided<float>(b).at(0, columns.begin), beta, out.data_ptr<float>() + rows.begin * n + columns.begin, n);
-        });
-      });
+  with_plain_operands(given_a, given_b, added, beta, given_out,
+                      [&](const at::Tensor& a, const at::Tensor& b, const at::Tensor& out) {
+                        const int64_t n = out.size(1), k = a.size(1);
+                        for_each_part(out.size(0), n, k, kTileRows, kColumnUnit, [&](Extent rows, Extent columns) {
+                          tiled_gemm(*tile_kernels(), rows.size(), columns.size(), k, alpha,
+                                     strided<float>(a).at(rows.begin, 0), strided<float>(b).at(0, columns.begin), beta,
+                                     out.data_ptr<float>() + rows.begin * n + columns.begin, n);
+                        });
+                      });
 }
 
 }  // namespace trainer::nn

@@ -14,7 +14,7 @@ TRAINER_TILE_TARGET void multiply_tile(const Tile& tile) {
   constexpr int kLanes = Isa::kLanes;
   const typename Isa::Mask last = Isa::first_lanes(tile.last);
   typename Isa::Vector sums[rows][vectors];
-#pragma GCC unroll 6
+#pragma GCC unroll 12
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) sums[r][v] = Isa::broadcast(0);
@@ -29,7 +29,7 @@ TRAINER_TILE_TARGET void multiply_tile(const Tile& tile) {
 #pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v)
         values[v] = v + 1 < vectors ? Isa::load(b + v * kLanes) : Isa::load(last, b + v * kLanes);
-#pragma GCC unroll 6
+#pragma GCC unroll 12
       for (int r = 0; r < rows; ++r) {
         const typename Isa::Vector factor = Isa::broadcast(a[r * tile.a.rows]);
 #pragma GCC unroll 4
@@ -39,7 +39,7 @@ TRAINER_TILE_TARGET void multiply_tile(const Tile& tile) {
   }
   const typename Isa::Vector alpha = Isa::broadcast(tile.alpha), beta = Isa::broadcast(tile.beta);
   const bool whole = tile.last == kLanes;  // masked stores take long on some CPUs
-#pragma GCC unroll 6
+#pragma GCC unroll 12
   for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) {

@@ -7,7 +7,10 @@
 
 namespace trainer::nn {
 
-inline constexpr int kMostVectors = 4;  // of a row of a tile
+inline constexpr int kMostVectors = 4;        // of a row of a tile
+inline constexpr int kTallRows = 12;          // of the highest tile, whose rows are one vector
+inline constexpr int64_t kPanelColumns = 64;  // of the widest tile
+inline constexpr int64_t kPanelTerms = 256;   // that a tile adds before it stores its sums
 
 /// rows x columns of c = alpha * a b + beta * c. The columns are `vectors` vectors, of which the last has `last` lanes.
 struct Tile {
@@ -23,19 +26,6 @@ struct Tile {
   const float* fetch;
   int64_t fetch_stride, terms_per_fetch;
 };
-/// rows x columns of c = alpha * a b + beta * c, where the terms of each row of `a` and of each column of `b` lie one
-/// after the other. Note [Products lane by lane]
-struct Dots {
-  const float* a;
-  int64_t a_rows;  // distance of a's rows
-  const float* b;
-  int64_t b_columns;  // and of b's columns
-  int64_t terms;
-  float alpha, beta;
-  float* c;
-  int64_t c_stride;
-};
-inline constexpr int64_t kMostDotRows = 8;
 
 inline constexpr int64_t kLine = 16, kLinesPerFetch = 4;  // a line: in floats
 inline constexpr int64_t kMostTermsPerFetch = 16, kLeastTermsPerFetch = 4;
@@ -48,13 +38,16 @@ struct TileKernels {
   int64_t lanes;  // of a vector
   int64_t vectors;
   Multiply* multiply[kMostVectors][kTileRows];  // by vectors - 1 and rows - 1
-  Transpose* transpose;                         // up to lanes x lanes elements
-  using Dot = void(const Dots& dots);
-  int64_t dot_rows, dot_columns;  // of the largest
-  Dot* dot[2][kMostDotRows];      // of one column, and of dot_columns; by rows - 1
+  Multiply* tall;                               // of one vector and kTallRows
+  /// Of up to lanes x lanes elements; writes whole vectors.
+  Transpose* transpose;
 
   int64_t columns() const { return lanes * vectors; }
 };
+
+/// The same for any number of elements. Each row of `to` has space for whole vectors.
+void transpose(const TileKernels& kernels, const float* from, int64_t from_stride, int64_t rows, int64_t columns,
+               float* to, int64_t to_stride);
 
 /// Null if this CPU, or the processor that the program was compiled for, lacks the instructions.
 const TileKernels* avx512_tile_kernels();

@@ -5,7 +5,6 @@
 
 #define TRAINER_TILE_TARGET __attribute__((target("avx2,fma")))
 #define TRAINER_TILE_INLINE TRAINER_TILE_TARGET __attribute__((always_inline)) static inline
-#include "models/nn/dot_rows.h"
 #include "models/nn/multiply_tile.h"
 #endif
 
@@ -17,7 +16,7 @@ namespace {
 struct Avx2 {
   using Vector = __m256;
   using Mask = __m256i;
-  static constexpr int kLanes = 8, kVectors = 2, kDotRows = 4, kDotColumns = 2;
+  static constexpr int kLanes = 8, kVectors = 2;
 
   TRAINER_TILE_INLINE Mask first_lanes(int64_t count) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -29,11 +28,6 @@ struct Avx2 {
   TRAINER_TILE_INLINE void store(Mask lanes, float* to, Vector x) { _mm256_maskstore_ps(to, lanes, x); }
   TRAINER_TILE_INLINE Vector multiply(Vector x, Vector y) { return _mm256_mul_ps(x, y); }
   TRAINER_TILE_INLINE Vector multiply_add(Vector x, Vector y, Vector z) { return _mm256_fmadd_ps(x, y, z); }
-  TRAINER_TILE_INLINE float sum(Vector x) {
-    const __m128 half = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
-    const __m128 quarter = _mm_add_ps(half, _mm_movehl_ps(half, half));
-    return _mm_cvtss_f32(_mm_add_ss(quarter, _mm_movehdup_ps(quarter)));
-  }
 };
 
 TRAINER_TILE_TARGET void transpose_avx2(const float* from, int64_t stride, int64_t rows, int64_t columns, float* to,
@@ -68,10 +62,13 @@ TRAINER_TILE_TARGET void transpose_avx2(const float* from, int64_t stride, int64
 }
 
 constexpr TileKernels make_avx2_kernels() {
-  TileKernels kernels{.lanes = Avx2::kLanes, .vectors = Avx2::kVectors, .multiply = {}, .transpose = transpose_avx2};
+  TileKernels kernels{.lanes = Avx2::kLanes,
+                      .vectors = Avx2::kVectors,
+                      .multiply = {},
+                      .tall = multiply_tile<Avx2, kTallRows, 1>,
+                      .transpose = transpose_avx2};
   add_by_rows<Avx2, 1>(kernels);
   add_by_rows<Avx2, 2>(kernels);
-  add_dots<Avx2>(kernels);
   return kernels;
 }
 

@@ -4,7 +4,6 @@
 
 #if defined(__x86_64__)
 #define TRAINER_TILE_TARGET TRAINER_AVX512
-#include "models/nn/dot_rows.h"
 #include "models/nn/multiply_tile.h"
 #endif
 
@@ -16,7 +15,7 @@ namespace {
 struct Avx512 {
   using Vector = __m512;
   using Mask = __mmask16;
-  static constexpr int kLanes = nn::kLanes, kVectors = 4, kDotRows = 8, kDotColumns = 3;
+  static constexpr int kLanes = nn::kLanes, kVectors = 4;
 
   TRAINER_AVX512_INLINE Mask first_lanes(int64_t count) { return nn::first_lanes(count); }
   TRAINER_AVX512_INLINE Vector broadcast(float x) { return _mm512_set1_ps(x); }
@@ -26,7 +25,6 @@ struct Avx512 {
   TRAINER_AVX512_INLINE void store(Mask lanes, float* to, Vector x) { _mm512_mask_storeu_ps(to, lanes, x); }
   TRAINER_AVX512_INLINE Vector multiply(Vector x, Vector y) { return _mm512_mul_ps(x, y); }
   TRAINER_AVX512_INLINE Vector multiply_add(Vector x, Vector y, Vector z) { return _mm512_fmadd_ps(x, y, z); }
-  TRAINER_AVX512_INLINE float sum(Vector x) { return _mm512_reduce_add_ps(x); }
 };
 
 TRAINER_AVX512 void transpose_avx512(const float* from, int64_t stride, int64_t rows, int64_t columns, float* to,
@@ -43,13 +41,15 @@ TRAINER_AVX512 void transpose_avx512(const float* from, int64_t stride, int64_t 
 }
 
 constexpr TileKernels make_avx512_kernels() {
-  TileKernels kernels{
-      .lanes = Avx512::kLanes, .vectors = Avx512::kVectors, .multiply = {}, .transpose = transpose_avx512};
+  TileKernels kernels{.lanes = Avx512::kLanes,
+                      .vectors = Avx512::kVectors,
+                      .multiply = {},
+                      .tall = multiply_tile<Avx512, kTallRows, 1>,
+                      .transpose = transpose_avx512};
   add_by_rows<Avx512, 1>(kernels);
   add_by_rows<Avx512, 2>(kernels);
   add_by_rows<Avx512, 3>(kernels);
   add_by_rows<Avx512, 4>(kernels);
-  add_dots<Avx512>(kernels);
   return kernels;
 }
 

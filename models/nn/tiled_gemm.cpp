@@ -3,29 +3,19 @@
 #include <algorithm>
 #include <vector>
 
+#include "models/nn/few_rows_gemm.h"
 #include "models/nn/tile_kernels.h"
 
 namespace trainer::nn {
 namespace {
 
 // A panel is 64 KiB at most, packed rows are 1.5 MiB.
-constexpr int64_t kFewRows = 2 * kTileRows;
-constexpr int64_t kDotTerms = 1024;  // 8 rows of which fit into the first cache
-constexpr int64_t kPanelColumns = 64, kPanelTerms = 256, kPackedRows = 256 * kTileRows;
-
-/// panel[t, c] = b[t, c], for terms x columns of b, which is transposed. A row of the panel has `stride` elements.
-void transpose_panel(const TileKernels& kernels, Strided<float> b, int64_t terms, int64_t columns, float* panel,
-                     int64_t stride) {
-  for (int64_t c = 0; c < columns; c += kernels.lanes)
-    for (int64_t t = 0; t < terms; t += kernels.lanes)
-      kernels.transpose(b.at(t, c).data, b.columns, std::min(kernels.lanes, columns - c),
-                        std::min(kernels.lanes, terms - t), panel + t * stride + c, stride);
-}
+constexpr int64_t kPackedRows = 256 * kTileRows;
 
 /// panel[t, c] = b[t, c], for terms x columns of b.
 void fill_panel(const TileKernels& kernels, Strided<float> b, int64_t terms, int64_t columns, float* panel) {
   const int64_t stride = kernels.columns();
-  if (b.columns != 1) return transpose_panel(kernels, b, terms, columns, panel, stride);
+  if (b.columns != 1) return transpose(kernels, b.data, b.columns, columns, terms, panel, stride);
   for (int64_t t = 0; t < terms; ++t) std::copy_n(b.data + t * b.rows, columns, panel + t * stride);
 }
 
@@ -71,40 +61,6 @@ std::vector<float>& packed_rows(Strided<float> a, int64_t m, int64_t terms) {
   return packed;
 }
 
-/// tiled_gemm() for a transposed `b` that is read for few rows: the time is that of reading it, so its columns are read
-/// whole, one vector of them at a time, as the processor fetches long runs ahead by itself. The sums are the same as
-/// with more rows, bit by bit.
-void few_rows_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
-                   Strided<float> b, float beta, float* c, int64_t c_stride, float* panel) {
-  const int64_t lanes = kernels.lanes, most = kPanelColumns * kPanelTerms / lanes;
-  for (int64_t first = 0; first < k; first += most) {
-    const int64_t all = std::min(most, k - first);
-    for (int64_t column = 0; column < n; column += lanes) {
-      const int64_t columns = std::min(lanes, n - column);
-      transpose_panel(kernels, b.at(first, column), all, columns, panel, lanes);
-      for (int64_t term = 0; term < all; term += kPanelTerms) {
-        Tile tile{.a = {},
-                  .b = panel + term * lanes,
-                  .b_stride = lanes,
-                  .terms = std::min(kPanelTerms, all - term),
-                  .last = columns,
-                  .alpha = alpha,
-                  .beta = first + term == 0 ? beta : 1,
-                  .c = nullptr,
-                  .c_stride = c_stride,
-                  .fetch = panel,
-                  .fetch_stride = 0,
-                  .terms_per_fetch = kMostTermsPerFetch};
-        for (int64_t row = 0; row < m; row += kTileRows) {
-          tile.a = a.at(row, first + term);
-          tile.c = c + row * c_stride + column;
-          kernels.multiply[0][std::min(kTileRows, m - row) - 1](tile);
-        }
-      }
-    }
-  }
-}
-
 const TileKernels* find_kernels() {
   const TileKernels* const avx512 = avx512_tile_kernels();
   return avx512 != nullptr ? avx512 : avx2_tile_kernels();
@@ -117,27 +73,18 @@ const TileKernels* tile_kernels() {
   return kernels;
 }
 
-void dot_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
-              Strided<float> b, float beta, float* c, int64_t c_stride) {
-  for (int64_t term = 0; term == 0 || term < k; term += kDotTerms)
-    for (int64_t column = 0; column < n;) {
-      const bool several = n - column >= kernels.dot_columns;
-      for (int64_t row = 0; row < m; row += kernels.dot_rows)
-        kernels.dot[several ? 1 : 0][std::min(kernels.dot_rows, m - row) - 1]({.a = a.at(row, term).data,
-                                                                               .a_rows = a.rows,
-                                                                               .b = b.at(term, column).data,
-                                                                               .b_columns = b.columns,
-                                                                               .terms = std::min(kDotTerms, k - term),
-                                                                               .alpha = alpha,
-                                                                               .beta = term == 0 ? beta : 1,
-                                                                               .c = c + row * c_stride + column,
-                                                                               .c_stride = c_stride});
-      column += several ? kernels.dot_columns : 1;
-    }
+void transpose(const TileKernels& kernels, const float* from, int64_t from_stride, int64_t rows, int64_t columns,
+               float* to, int64_t to_stride) {
+  for (int64_t row = 0; row < rows; row += kernels.lanes)
+    for (int64_t column = 0; column < columns; column += kernels.lanes)
+      kernels.transpose(from + row * from_stride + column, from_stride, std::min(kernels.lanes, rows - row),
+                        std::min(kernels.lanes, columns - column), to + column * to_stride + row, to_stride);
 }
 
 void tiled_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
                 Strided<float> b, float beta, float* c, int64_t c_stride) {
+  if (b.columns != 1 && has_few_rows(kernels, m, n, k))
+    return few_rows_gemm(kernels, m, n, k, alpha, a, b, beta, c, c_stride);
   const int64_t lanes = kernels.lanes, width = kernels.columns();
   // Whether enough panels read `a` again.
   const bool packs_a = n > (a.columns == 1 ? 16 : 2) * width;
@@ -149,8 +96,6 @@ void tiled_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, flo
   }
   const bool copies_b = b.columns != 1 || m > kTileRows;
   alignas(64) thread_local float panel[kPanelTerms * kPanelColumns];
-  if (m <= kFewRows && b.columns != 1 && k > 0)
-    return few_rows_gemm(kernels, m, n, k, alpha, a, b, beta, c, c_stride, panel);
   // Without terms, c is still multiplied by beta.
   for (int64_t term = 0; term == 0 || term < k; term += kPanelTerms) {
     const int64_t terms = std::min(kPanelTerms, k - term);

@@ -39,9 +39,4 @@ const TileKernels* tile_kernels();
 void tiled_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
                 Strided<float> b, float beta, float* c, int64_t c_stride);
 
-/// The same, lane by lane, where the terms of each row of `a` and of each column of `b` lie one after the other: for
-/// few rows (Note [Products lane by lane]).
-void dot_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
-              Strided<float> b, float beta, float* c, int64_t c_stride);
-
 }  // namespace trainer::nn

@@ -108,28 +108,6 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Fp32Products,
                                            std::array<int64_t, 3>{300, 8, 768}, std::array<int64_t, 3>{300, 768, 8},
                                            std::array<int64_t, 3>{512, 200, 300}));
 
-TEST(Fp32Product, FewRowsMayBeAddedLaneByLane) {
-  use_cpu_products();
-  bool differs = false;
-  for (const int64_t rows : {1, 2, 3, 5, 7, 8, 9, 12, 16, 17})
-    for (const int64_t columns : {1, 2, 3, 4, 64, 65, 129, 512})
-      for (const int64_t terms : {1, 7, 16, 17, 64, 515}) {
-        const at::Tensor a = at::randn({rows, terms}), b = at::randn({columns, terms}).t(),
-                         added = at::randn({rows, columns});
-        const at::Tensor exact = at::mm(a.to(at::kDouble), b.to(at::kDouble)), usual = at::mm(a, b);
-        const FewRowsByLanes few_rows;
-        const at::Tensor found = at::mm(a, b);
-        const double allowed = 1e-6 * std::sqrt(static_cast<double>(terms)) * (1 + exact.abs().max().item<double>());
-        EXPECT_LT((found - exact).abs().max().item<double>(), allowed) << rows << " " << columns << " " << terms;
-        EXPECT_LT((at::addmm(added, a, b, 0.5, -2) - (0.5 * added - 2 * exact)).abs().max().item<double>(), 4 * allowed);
-        differs = differs || !found.equal(usual);
-        if (uses_fp32_products() && rows == 17) {
-          EXPECT_TRUE(found.equal(usual)) << "not few";
-        }
-      }
-  EXPECT_EQ(differs, uses_fp32_products()) << "another order of the terms";
-}
-
 TEST(Fp32Product, ShapesThatDoNotFitAreRefused) {
   use_cpu_products();
   EXPECT_ANY_THROW(at::mm(at::randn({64, 300}), at::randn({301, 64})));

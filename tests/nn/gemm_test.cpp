@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "models/nn/bf16_gemm.h"
+#include "models/nn/few_rows_gemm.h"
 #include "models/nn/tile_kernels.h"
 
 namespace trainer::nn {
@@ -37,7 +38,7 @@ struct Size {
   int64_t m, n, k;
 };
 
-// Around the sizes of tiles (6 x 64), of vectors (16) and of panels (256 terms; for few rows 1,024 or 2,048).
+// Around the sizes of tiles (6 x 64), of vectors (16) and of panels (256 terms), and of blocks of few rows (48).
 constexpr Size kSizes[] = {{1, 1, 1},      {1, 16, 5},   {5, 17, 3},    {6, 64, 16},    {7, 65, 17},
                            {13, 48, 64},   {64, 31, 64}, {64, 64, 64},  {30, 30, 64},   {12, 96, 255},
                            {3, 100, 256},  {4, 33, 257}, {64, 64, 600}, {100, 129, 70}, {31, 200, 300},
@@ -112,32 +113,42 @@ TEST(Gemm, IsExactInAvx2) {
   expect_exact_everywhere(gemm_by_tiles(*avx2_tile_kernels()));
 }
 
-TEST(Gemm, IsExactLaneByLane) {
+TEST(Gemm, IsExactForFewRows) {
   for (const TileKernels* const kernels : {avx512_tile_kernels(), avx2_tile_kernels()}) {
     if (kernels == nullptr) continue;
-    const Gemm dots = [&](Transposed, int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b, float beta,
-                          float* c, int64_t c_stride) {
-      dot_gemm(*kernels, m, n, k, alpha, {a.data, a.stride, 1}, {b.data, 1, b.stride}, beta, c, c_stride);
+    const Gemm few = [&](Transposed, int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b, float beta,
+                         float* c, int64_t c_stride) {
+      few_rows_gemm(*kernels, m, n, k, alpha, {a.data, a.stride, 1}, {b.data, 1, b.stride}, beta, c, c_stride);
     };
     for (const Size& size : kSizes)
-      for (const float beta : {0.0F, 1.0F, -0.5F}) expect_exact(dots, Transposed::kSecond, size, 0.75F, beta, 1e-6);
+      for (const float beta : {0.0F, 1.0F, -0.5F})
+        if (size.m <= kernels->columns() && size.k > 0) expect_exact(few, Transposed::kSecond, size, 0.75F, beta, 1e-6);
   }
 }
 
+// Few rows with transposed weights are multiplied in another way.
 TEST(Gemm, HasTheSameBitsInAvx512AndAvx2AndForEachRowAlone) {
   if (avx512_tile_kernels() == nullptr) GTEST_SKIP() << "this CPU has no AVX-512";
-  constexpr int64_t kM = 20, kN = 77, kK = 2300;
+  constexpr int64_t kN = 300, kK = 2300;
+  ASSERT_TRUE(has_few_rows(*avx512_tile_kernels(), 1, kN, kK));
   std::mt19937 random(1);
-  const auto a = matrix(kM, kK, kK, random), b = matrix(kN, kK, kK, random);
-  std::vector<float> wide(kM * kN), narrow(kM * kN), alone(kM * kN);
+  const auto b = matrix(kN, kK, kK, random);
   const Strided transposed{b.data(), 1, kK};
-  tiled_gemm(*avx512_tile_kernels(), kM, kN, kK, 0.3F, {a.data(), kK, 1}, transposed, 0, wide.data(), kN);
-  tiled_gemm(*avx2_tile_kernels(), kM, kN, kK, 0.3F, {a.data(), kK, 1}, transposed, 0, narrow.data(), kN);
-  for (int64_t row = 0; row < kM; ++row)
-    tiled_gemm(*avx512_tile_kernels(), 1, kN, kK, 0.3F, {a.data() + row * kK, kK, 1}, transposed, 0,
-               alone.data() + row * kN, kN);
-  EXPECT_EQ(wide, narrow);
-  EXPECT_EQ(wide, alone);
+  for (const int64_t m : {3, 12, 16, 20, 30, 70}) {
+    const auto a = matrix(m, kK, kK, random), by_terms = matrix(kK, m, m, random);
+    for (const auto& [rows, name] : {std::pair{Strided{a.data(), kK, 1}, "rows"}, {Strided{by_terms.data(), 1, m}, "terms"}})
+      for (const float beta : {0.0F, 0.5F}) {
+        SCOPED_TRACE(::testing::Message() << m << " rows of a, by " << name << ", beta " << beta);
+        std::vector<float> wide(m * kN, 1), narrow = wide, alone = wide;
+        tiled_gemm(*avx512_tile_kernels(), m, kN, kK, 0.3F, rows, transposed, beta, wide.data(), kN);
+        tiled_gemm(*avx2_tile_kernels(), m, kN, kK, 0.3F, rows, transposed, beta, narrow.data(), kN);
+        for (int64_t row = 0; row < m; ++row)
+          tiled_gemm(*avx512_tile_kernels(), 1, kN, kK, 0.3F, rows.at(row, 0), transposed, beta,
+                     alone.data() + row * kN, kN);
+        EXPECT_EQ(wide, narrow);
+        EXPECT_EQ(wide, alone);
+      }
+  }
 }
 
 }  // namespace

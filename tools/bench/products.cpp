@@ -1,5 +1,5 @@
-// GFLOP/s of matrix products on this CPU: libtorch's, by tiles, of few rows lane by lane, of bf16 widened to fp32, and
-// of bf16 numbers with the parts of each precision, in turns.
+// GFLOP/s of matrix products on this CPU: libtorch's, by tiles, of bf16 widened to fp32, and of bf16 numbers with the
+// parts of each precision, in turns.
 //
 //   products [THREADS] [M N K]...
 //
@@ -41,11 +41,6 @@ std::vector<Program> programs(at::ScalarType type) {
   std::vector<Program> all{{"libtorch", [](const auto& a, const auto& b, auto& out) { at::cpu::mm_outf(a, b, out); }}};
   if (type == at::kFloat && tile_kernels() != nullptr)
     all.push_back({"tiles", [](const auto& a, const auto& b, auto& out) { fp32_product(a, b, {}, 0, 1, out); }});
-  if (type == at::kFloat && tile_kernels() != nullptr)
-    all.push_back({"lanes", [](const auto& a, const auto& b, auto& out) {
-                     const FewRowsByLanes few_rows;
-                     fp32_product(a, b, {}, 0, 1, out);
-                   }});
   if (type != at::kFloat)
     all.push_back({"widened", [](const auto& a, const auto& b, auto& out) { half_product(a, b, {}, 0, 1, out); }});
   for (const auto& [name, parts] : {std::pair{"highest", 3}, {"high", 2}, {"medium", 1}}) {

@@ -1,0 +1,75 @@
+#include "models/nn/few_rows_gemm.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace trainer::nn {
+namespace {
+
+constexpr int64_t kBlock = 4 * kTallRows;  // columns of `b` whose results are transposed together
+static_assert(kBlock % kTileRows == 0);
+
+/// The rows of `a` as columns, `width` elements for each term, of which those past m are anything finite.
+const float* transposed_rows(const TileKernels& kernels, Strided<float> a, int64_t m, int64_t k, int64_t width) {
+  thread_local std::vector<float> rows;
+  rows.resize(static_cast<size_t>(k * width));
+  if (a.columns == 1) {
+    transpose(kernels, a.data, a.rows, m, k, rows.data(), width);
+    return rows.data();
+  }
+  for (int64_t t = 0; t < k; ++t)
+    for (int64_t r = 0; r < width; ++r) rows[static_cast<size_t>(t * width + r)] = r < m ? *a.at(r, t).data : 0;
+  return rows.data();
+}
+
+/// c[r, i] = sums[i, r] for all m rows and the columns of a block; whole vectors would overwrite what is beside them.
+void store(const TileKernels& kernels, const float* sums, int64_t width, int64_t m, int64_t columns, float* c,
+           int64_t c_stride) {
+  const int64_t whole = columns / kernels.lanes * kernels.lanes;
+  transpose(kernels, sums, width, whole, m, c, c_stride);
+  for (int64_t r = 0; r < m; ++r)
+    for (int64_t i = whole; i < columns; ++i) c[r * c_stride + i] = sums[i * width + r];
+}
+
+}  // namespace
+
+bool has_few_rows(const TileKernels& kernels, int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t kFew = 16, kUnused = 4, kLeast = 256;  // of the rows, the lanes, and the elements of W each way
+  const int64_t two = 2 * kernels.lanes;
+  return std::min(n, k) >= kLeast && (m <= kFew || (m <= two && m >= two - kUnused));
+}
+
+void few_rows_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
+                   Strided<float> b, float beta, float* c, int64_t c_stride) {
+  const int64_t vectors = (m + kernels.lanes - 1) / kernels.lanes, width = vectors * kernels.lanes;
+  const float* const rows = transposed_rows(kernels, a, m, k, width);
+  alignas(64) float sums[kBlock * kPanelColumns];
+  for (int64_t column = 0; column < n; column += kBlock) {
+    const int64_t columns = std::min(kBlock, n - column);
+    if (beta != 0) transpose(kernels, c + column, c_stride, m, columns, sums, width);
+    for (int64_t first = 0, height = 0; first < columns; first += height) {
+      const bool tall = vectors == 1 && columns - first >= kTallRows;
+      height = tall ? kTallRows : std::min(kTileRows, columns - first);
+      const auto multiply = tall ? kernels.tall : kernels.multiply[vectors - 1][height - 1];
+      // The next columns are fetched if they are one run of memory.
+      const bool fetches = b.columns == k && column + first + height < n;
+      const float* const next = fetches ? b.at(0, column + first + height).data : rows;
+      for (int64_t term = 0; term < k; term += kPanelTerms)
+        multiply({.a = {b.at(term, column + first).data, b.columns, 1},
+                  .b = rows + term * width,
+                  .b_stride = width,
+                  .terms = std::min(kPanelTerms, k - term),
+                  .last = kernels.lanes,
+                  .alpha = alpha,
+                  .beta = term == 0 ? beta : 1,
+                  .c = sums + first * width,
+                  .c_stride = width,
+                  .fetch = fetches ? next + term * height : next,
+                  .fetch_stride = fetches ? kLine * kLinesPerFetch : 0,
+                  .terms_per_fetch = kLine * kLinesPerFetch / height});
+    }
+    store(kernels, sums, width, m, columns, c + column, c_stride);
+  }
+}
+
+}  // namespace trainer::nn
