@@ -34,7 +34,7 @@ void store(const TileKernels& kernels, const float* sums, int64_t width, int64_t
 }  // namespace
 
 bool has_few_rows(const TileKernels& kernels, int64_t m, int64_t n, int64_t k) {
-  constexpr int64_t kFew = 16, kUnused = 4, kLeast = 256;  // of the rows, the lanes, and the elements of W each way
+  constexpr int64_t kFew = 16, kUnused = 4, kLeast = 256;  // of rows, of lanes of two vectors, of W's rows and columns
   const int64_t two = 2 * kernels.lanes;
   return std::min(n, k) >= kLeast && (m <= kFew || (m <= two && m >= two - kUnused));
 }
