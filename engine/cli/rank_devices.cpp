@@ -47,7 +47,7 @@ RankDevices check_devices(const config::Config& config, const std::vector<launch
 
 void require_gpus(int64_t ranks) {
   const std::string lacking = why_no_gpus(ranks);
-  if (!lacking.empty() && !driver_fails()) throw ConfigError("--device cuda: {}", lacking);
+  if (!lacking.empty() && !driver_fails()) throw MachineError("--device cuda: {}", lacking);
 }
 
 void check_first_gpu() {

@@ -18,7 +18,7 @@ struct RankDevices {
 /// Errors: MachineError for GPUs that no rank can train on; those of launch::rank_places().
 RankDevices check_devices(const config::Config& config, const std::vector<launch::PeerPlace>& peers = {});
 
-/// For a command with `--device cuda`. Errors: ConfigError if `ranks` ranks can't have a GPU each here.
+/// For a command with `--device cuda`. Errors: MachineError if `ranks` ranks can't have a GPU each here.
 void require_gpus(int64_t ranks);
 
 /// For one process with `--device cuda`: checks its GPU as check_devices() does. Errors: of both functions above.

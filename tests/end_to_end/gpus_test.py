@@ -111,15 +111,15 @@ class Gpus(EndToEnd):
 
     def test_commands_with_a_device_flag(self):
         full = [DRIVER, gpu(0, used=(80 << 30) - (256 << 20))]
-        for code, lines, said in ((USAGE, [DRIVER], "--device cuda: this machine shows no NVIDIA GPU"),
-                                  (MACHINE, ["driver|550.54.14|12040", gpu(0)], "but this build needs CUDA 13.0"),
-                                  (MACHINE, full, "is full: 256 MiB of 80 GiB are free")):
+        for lines, said in (([DRIVER], "--device cuda: this machine shows no NVIDIA GPU"),
+                            (["driver|550.54.14|12040", gpu(0)], "but this build needs CUDA 13.0"),
+                            (full, "is full: 256 MiB of 80 GiB are free")):
             for words in (("generate", str(self.folder), "--prompt", "a"), ("selftest", "--num_processes", "1")):
                 nvml = self.write("nvml.txt", "\n".join(lines) + "\n")
                 run = subprocess.run([self.programs / "trainer", *words, "--device", "cuda"], capture_output=True, text=True,
                                      env={**os.environ, "LD_LIBRARY_PATH": FAKE_NVML, "FAKE_NVML": str(nvml)},
                                      timeout=PATIENCE, check=False)
-                self.assertEqual(run.returncode, code, run.stderr)
+                self.assertEqual(run.returncode, MACHINE, run.stderr)
                 self.assertIn(said, run.stderr)
 
     def test_launch_prints_the_gpus_and_warns_of_different_ones(self):
