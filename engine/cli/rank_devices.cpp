@@ -10,7 +10,6 @@
 #include "engine/config/machine/device.h"
 
 namespace trainer::cli {
-
 namespace {
 
 /// What each of `ranks` finds free on the fullest of these GPUs, which they share; 0 if unknown.

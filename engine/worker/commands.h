@@ -24,9 +24,9 @@ int selftest_command(const std::vector<std::string>& args);
 /// Nothing is written. Errors: those of the plan's inputs; ConfigError when a rank needs more than its GPU has.
 int check_command(const std::vector<std::string>& args);
 
-/// `fit BYTES`: whether a rank of the plan on TRAINER_PLAN_FD, whose samples are prepared, needs at most so many bytes of
-/// GPU memory, with its smallest batch under auto_find_batch_size. The reason goes to standard output if it doesn't, or
-/// if that can't be planned.
+/// `fit BYTES`: checks that each rank of the plan on TRAINER_PLAN_FD fits into that much GPU memory; under
+/// auto_find_batch_size, with a batch of one sample. The samples must be prepared. If the check fails, the reason goes
+/// to standard output.
 int fit_command(const std::vector<std::string>& args);
 
 /// `describe-model FOLDER|CONFIG_JSON [TASK]`: train::describe_model().

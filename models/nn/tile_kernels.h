@@ -1,6 +1,7 @@
 // The kernels of tiled_gemm(), for one set of instructions each.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "models/nn/tiled_gemm.h"
@@ -46,8 +47,13 @@ struct TileKernels {
 };
 
 /// The same for any number of elements. Each row of `to` has space for whole vectors.
-void transpose(const TileKernels& kernels, const float* from, int64_t from_stride, int64_t rows, int64_t columns,
-               float* to, int64_t to_stride);
+inline void transpose(const TileKernels& kernels, const float* from, int64_t from_stride, int64_t rows, int64_t columns,
+                      float* to, int64_t to_stride) {
+  for (int64_t row = 0; row < rows; row += kernels.lanes)
+    for (int64_t column = 0; column < columns; column += kernels.lanes)
+      kernels.transpose(from + row * from_stride + column, from_stride, std::min(kernels.lanes, rows - row),
+                        std::min(kernels.lanes, columns - column), to + column * to_stride + row, to_stride);
+}
 
 /// Null if this CPU, or the processor that the program was compiled for, lacks the instructions.
 const TileKernels* avx512_tile_kernels();

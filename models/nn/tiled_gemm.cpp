@@ -73,14 +73,6 @@ const TileKernels* tile_kernels() {
   return kernels;
 }
 
-void transpose(const TileKernels& kernels, const float* from, int64_t from_stride, int64_t rows, int64_t columns,
-               float* to, int64_t to_stride) {
-  for (int64_t row = 0; row < rows; row += kernels.lanes)
-    for (int64_t column = 0; column < columns; column += kernels.lanes)
-      kernels.transpose(from + row * from_stride + column, from_stride, std::min(kernels.lanes, rows - row),
-                        std::min(kernels.lanes, columns - column), to + column * to_stride + row, to_stride);
-}
-
 void tiled_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
                 Strided<float> b, float beta, float* c, int64_t c_stride) {
   if (b.columns != 1 && has_few_rows(kernels, m, n, k))

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <mutex>
+#include <utility>
 
 #include <c10/core/StreamGuard.h>
 #include <fmt/format.h>
@@ -115,8 +116,7 @@ void Lane::run(Job& job) {
     const bool cut = is_at("TRAINER_SIMULATED_CUT", rank_, job.number);
     if (cut) gloo_.reset();
     if (cut || is_at("TRAINER_SIMULATED_STALL", rank_, job.number)) std::this_thread::sleep_for(std::chrono::hours(1));
-    job.transfer(*gloo_);
-    job.transfer = nullptr;
+    std::exchange(job.transfer, nullptr)(*gloo_);
     job.done->markCompleted(c10::IValue(std::move(job.results)));
   } catch (const std::exception& error) {
     const std::string text = error.what();
@@ -132,7 +132,6 @@ void Lane::run(Job& job) {
                            "NCCL version 2.27.5\nncclRemoteError: A call failed possibly due to a network error or a "
                            "remote process exiting prematurely.\nLast error:\n{} of {}: {}",
                            job.what, name_, text);
-    job.transfer = nullptr;
     job.results.clear();
     job.done->setError(std::make_exception_ptr(std::runtime_error(nccl)));
   }

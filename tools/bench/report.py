@@ -10,8 +10,9 @@ HEAD = """# Performance beside the peer
 
 Written by `tools/bench/all.sh`, which runs trainer and Accelerate + PEFT (torch 2.11, transformers 5.17, accelerate 1.15,
 PEFT 0.21) on the same job: the same weights, batches, number of threads and dtype (fp32 if no other is named). All programs are in
-memory, and one at a time makes an update (where they generate, a run); a ratio is the median over these, with its 95 % interval. Rounds in which the machine's speed changed,
-or in which something else used it, aren't counted (`tools/bench/machine.py`), and without enough of the others there is no ratio.
+memory, and one at a time makes an update (where they generate, a run); a ratio is the median over these, with its 95 % interval.
+Rounds in which the machine's speed changed, or in which something else used it, aren't counted (`tools/bench/machine.py`), and
+without enough of the others there is no ratio.
 Memory is the peak of the largest process, and of all processes at a time. Where the peer already runs at the processor's fp32 speed
 (LLaMA and GPT-2 in blocks of 512 tokens, on all of these processors but Zen 5, of whose vector units MKL uses half), a ratio is
 bounded by what it does besides its matrix products. Zen 3, 4 and 5 are family 25 model 1, family 25 model 17, and family 26. Rows of
