@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # Measures every workload beside its peer and writes docs/performance.md: tools/bench/all.sh PEER_PYTHON [RESULTS]
-# RESULTS (default: docs/performance.jsonl) is written from scratch; with CONTINUE=1, what it has is not measured again.
+# RESULTS (default: docs/performance.jsonl) has a line for each workload and machine; those of this machine are measured
+# again. With CONTINUE=1, those that were measured today are not.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 python=${1:?usage: tools/bench/all.sh PEER_PYTHON [RESULTS]}
 results=$(realpath -m "${2:-docs/performance.jsonl}")
-[[ ${CONTINUE:-} ]] || rm -f "$results"
+
+has() { [[ ${CONTINUE:-} ]] && python3 tools/bench/measurements.py "$results" "$*"; }
 
 run() {
-  if [[ -f $results ]] && grep -qF "\"bench.py $*\"" "$results"; then return; fi
+  if has bench.py "$@"; then return; fi
   python3 tools/bench/bench.py "$@" --python "$python" --json "$results" --note "bench.py $*"
 }
 
@@ -29,12 +31,12 @@ if "$python" -c "import bitsandbytes" 2>/dev/null; then
   run causal --quantize --precision bf16
 fi
 for job in "--shape t5-small" "--shape llama-100m" "--shape llama-100m --ragged"; do
-  if ! grep -qF "\"generation.py $job\"" "$results"; then
+  if ! has generation.py "$job"; then
     # shellcheck disable=SC2086  # words
     "$python" tools/bench/generation.py $job --json "$results"
   fi
 done
-if ! grep -qF '"scaling.py"' "$results"; then
+if ! has scaling.py; then
   python3 tools/bench/scaling.py --python "$python" --plot docs/scaling.svg --json "$results"
 fi
 python3 tools/bench/report.py "$results" docs/performance.md

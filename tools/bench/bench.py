@@ -11,7 +11,6 @@ peer uses the environment given with --python. README.md describes its setup.
 """
 
 import argparse
-import datetime
 import json
 import os
 import pathlib
@@ -24,6 +23,7 @@ import sys
 import tempfile
 
 import machine
+import measurements
 from alternate import WARM_UP, Comparison, compare
 from processes import Program
 from programs import HERE, ROOT, Job, programs
@@ -167,7 +167,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--peer-fsdp", action="store_true", help="also run the peer sharded by torch's FSDP2")
     parser.add_argument("--only", choices=["peer", "trainer"], help="run only one side")
     parser.add_argument("--limit", type=float, default=1800, help="time limit of a program, in seconds")
-    parser.add_argument("--json", type=pathlib.Path, help="appends the result to this file, as one line")
+    parser.add_argument("--json", type=pathlib.Path, help="the file that keeps the result, as one line (measurements.py)")
     parser.add_argument("--note", help="the command that the line of --json names; default: this one")
     arguments = parser.parse_args()
     by_what = {"start": ("tiny", 5, 8, 2), "lora": ("t5-small", 24, 8, 1), "fsdp": ("t5-small", 24, 8, 2),
@@ -198,12 +198,9 @@ def main() -> None:
         wanted = arguments.what != "start" and arguments.only != "peer" and "void" not in results
         profiled = profile(arguments, job, work) if wanted else None
     if arguments.json:
-        line = {"command": arguments.note or shlex.join(["bench.py", *sys.argv[1:]]), "machine": machine.describe(),
-                "day": datetime.date.today().isoformat(), "title": title_of(arguments, job), "results": results}
-        if profiled:
-            line["profile"] = profiled
-        with open(arguments.json, "a", encoding="utf-8") as file:
-            print(json.dumps(line), file=file)
+        measured = {"command": arguments.note or shlex.join(["bench.py", *sys.argv[1:]]), "title": title_of(arguments, job),
+                    "results": results}
+        measurements.keep(arguments.json, measured | ({"profile": profiled} if profiled else {}))
 
 
 if __name__ == "__main__":

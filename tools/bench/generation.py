@@ -7,7 +7,6 @@ generation.py [--shape llama-100m] [--batch 8] [--tokens 128] [--ragged] [--json
 """
 
 import argparse
-import datetime
 import json
 import os
 import pathlib
@@ -22,6 +21,7 @@ from collections.abc import Callable
 import alternate
 import machine
 import make_model
+import measurements
 import torch
 import transformers
 
@@ -104,7 +104,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--ragged", action="store_true")
     parser.add_argument("--rounds", type=int, default=12)
-    parser.add_argument("--json", type=pathlib.Path, help="adds a line to this file, for report.py")
+    parser.add_argument("--json", type=pathlib.Path, help="the file that keeps the result, as one line (measurements.py)")
     arguments = parser.parse_args()
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     print(machine.describe())
@@ -132,10 +132,8 @@ def main() -> None:
           "\nratio   {:8.2f} ({:.2f} to {:.2f})".format(*found.ratio("trainer", "peer")))
     if arguments.json:
         flags = ["--shape", arguments.shape] + ["--ragged"] * arguments.ragged
-        line = {"command": shlex.join(["generation.py", *flags]), "machine": machine.describe(),
-                "day": datetime.date.today().isoformat(), "title": title, "results": results}
-        with open(arguments.json, "a", encoding="utf-8") as file:
-            print(json.dumps(line), file=file)
+        measurements.keep(arguments.json,
+                          {"command": shlex.join(["generation.py", *flags]), "title": title, "results": results})
 
 
 def compare(sides: dict[str, Callable[[int], float]], arguments: argparse.Namespace, made: int) -> alternate.Comparison:

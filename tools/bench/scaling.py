@@ -9,8 +9,6 @@ line through the smallest and the largest. With more ranks than cores, the same 
 
 import argparse
 import dataclasses
-import datetime
-import json
 import pathlib
 import statistics
 import subprocess
@@ -18,6 +16,7 @@ import sys
 import tempfile
 
 import machine
+import measurements
 from alternate import WARM_UP, compare
 from bench import DATA
 from programs import HERE, ROOT, Job, trainer_command
@@ -103,7 +102,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--what", choices=SIZES, nargs="*", default=list(SIZES))
     parser.add_argument("--plot", type=pathlib.Path, help="an SVG file to write")
-    parser.add_argument("--json", type=pathlib.Path, help="appends the result to this file, as one line")
+    parser.add_argument("--json", type=pathlib.Path, help="the file that keeps the result, as one line (measurements.py)")
     arguments = parser.parse_args()
     print(f"machine: {machine.describe()}; LLaMA, 768 wide, LoRA, samples of {LENGTH} tokens")
     results = {}
@@ -115,10 +114,7 @@ def main() -> None:
     if arguments.plot and results:
         plot(results, arguments.plot)
     if arguments.json and results:
-        line = {"command": "scaling.py", "machine": machine.describe(), "day": datetime.date.today().isoformat(),
-                "scaling": results}
-        with open(arguments.json, "a", encoding="utf-8") as file:
-            print(json.dumps(line), file=file)
+        measurements.keep(arguments.json, {"command": "scaling.py", "scaling": results})
 
 
 if __name__ == "__main__":
