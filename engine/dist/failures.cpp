@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include <c10/util/Exception.h>
 
@@ -100,17 +101,24 @@ std::string meaning_of(const std::string& message) {
   return sign != nullptr ? sign->meaning : "";
 }
 
+std::string details_of(const std::string& message) {
+  constexpr std::string_view kHeading = "Last error:\n";
+  const size_t at = message.find(kHeading);
+  if (at == std::string::npos) return indented(message);
+  return indented(std::string(message).replace(at, kHeading.size(), "Last error: "));
+}
+
 void throw_translated(const char* what, const std::exception& error) {
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error)) throw;
   const auto* const torch = dynamic_cast<const c10::Error*>(&error);
   const std::string text = torch ? torch->what_without_backtrace() : error.what();
   const Failure failure = failure_of(text);
   if (failure == kMachine || failure == kMemory)
-    throw MachineError("{} failed: {}.\n{}", what, meaning_of(text), indented(text));
+    throw MachineError("{} failed: {}.\n{}", what, meaning_of(text), details_of(text));
   if (failure == kMistake || (failure == kUnknown && is_misuse(error, text)))
-    throw InternalError("{} failed.\n{}", what, indented(text));
+    throw InternalError("{} failed.\n{}", what, details_of(text));
   throw PeerError("{} failed: {}.\n{}", what, failure == kUnknown ? "another rank was lost" : meaning_of(text),
-                  indented(text));
+                  details_of(text));
 }
 
 }  // namespace trainer::dist

@@ -22,6 +22,8 @@ enum class Failure {
 Failure failure_of(const std::string& message);
 /// That in words, and for kMachine what to do: "another rank was lost".
 std::string meaning_of(const std::string& message);
+/// The message's lines for the block of an error, which has few: NCCL's reason follows its heading on the same line.
+std::string details_of(const std::string& message);
 
 /// Throws what `error`, of the collective `what`, means: that memory is exhausted, a mistake of ours, a fault of this
 /// machine, or (whatever isn't recognized) that another rank was lost. All of its lines are kept, because NCCL's last

@@ -14,7 +14,6 @@
 #include "engine/base/errors.h"
 #include "engine/base/files.h"
 #include "engine/base/human.h"
-#include "engine/base/indented.h"
 #include "engine/base/link.h"
 #include "engine/base/log.h"
 #include "engine/base/rank_board.h"
@@ -123,7 +122,7 @@ std::string out_of_memory(const std::string& phase, const std::string& why) {
 std::optional<Uncaught> recognize(const std::string& phase, const std::string& message) {
   const std::string text = message.substr(0, message.find("\nException raised from"));
   const auto end_with = [&](ExitCode code) {
-    return Uncaught{code, fmt::format("{}.\n{}", dist::meaning_of(text), indented(text))};
+    return Uncaught{code, fmt::format("{}.\n{}", dist::meaning_of(text), dist::details_of(text))};
   };
   switch (dist::failure_of(text)) {
     case dist::Failure::kMemory:

@@ -30,19 +30,23 @@ namespace device {
 struct LayoutTensors;
 }
 
-/// The layout's tensors on a device (models/nn/device/layout_tensors.h). A copy of a layout, which may be changed,
-/// begins without any.
+struct Layout;
+
+/// What was made of a layout: its tensors on a device (models/nn/device/layout_tensors.h), and other layouts. A copy of
+/// a layout, which may be changed, begins without any.
 struct LayoutCache {
   LayoutCache() = default;
   LayoutCache(const LayoutCache&) {}
   LayoutCache& operator=(const LayoutCache&) {
     tensors.reset();
     others.clear();
+    layouts.clear();
     return *this;
   }
 
   std::shared_ptr<const device::LayoutTensors> tensors;
   std::map<std::string, at::Tensor> others;  // of a layout that is only a shape: what layers make of it, by name
+  std::map<std::string, std::shared_ptr<const Layout>> layouts;  // by name
   std::mutex mutex;
 };
 
@@ -65,7 +69,7 @@ struct Layout {
   /// have the samples of the batch at hand (Note [Shapes]).
   bool shape_only = false;
 
-  mutable LayoutCache on_device;
+  mutable LayoutCache made;
 
   /// The index of a span's first token in its sample; the number of tokens of the sample.
   int64_t start(int64_t span) const { return slices.empty() ? 0 : slices[static_cast<size_t>(span)].start; }
@@ -87,6 +91,15 @@ struct Layout {
     for (const Span& span : spans)
       if (std::exchange(next, span.begin + span.length) != span.begin) return true;
     return false;
+  }
+  /// The layout that `make` makes of nothing but this one and `name`. Later layers get the same one, and with it its
+  /// tensors on the device.
+  template <class Make>
+  std::shared_ptr<const Layout> derived(const std::string& name, const Make& make) const {
+    const std::lock_guard lock(made.mutex);
+    std::shared_ptr<const Layout>& held = made.layouts[name];
+    if (held == nullptr) held = make();
+    return held;
   }
   void append(int64_t length, int64_t index) {
     spans.push_back({tokens(), length});

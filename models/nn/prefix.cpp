@@ -2,6 +2,7 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <fmt/format.h>
 
 namespace trainer::nn {
 namespace {
@@ -22,9 +23,11 @@ at::Tensor in_front(const at::Tensor& front, const at::Tensor& own, const Layout
 }
 
 LayoutPtr longer(const Layout& own, int64_t tokens) {
-  auto out = std::make_shared<Layout>();
-  for (int64_t s = 0; s < own.samples(); ++s) out->append(tokens + own.spans[s].length, own.sample_index[s]);
-  return out;
+  return own.derived(fmt::format("after {} tokens", tokens), [&] {
+    auto out = std::make_shared<Layout>();
+    for (int64_t s = 0; s < own.samples(); ++s) out->append(tokens + own.spans[s].length, own.sample_index[s]);
+    return out;
+  });
 }
 
 at::Tensor room(const at::Tensor& own, const Pass& pass, const std::vector<at::Tensor>* prefix, int64_t block) {

@@ -23,13 +23,18 @@ void append(at::Tensor& kept, const at::Tensor& rows, const Layout& layout, int6
   }
 }
 
-/// The keys of each sample in the cache's rows [slots * (front + capacity), width], including the new ones.
-LayoutPtr cached_keys(const Layout& rows, int64_t front, const DecodeCache& cache) {
+LayoutPtr make_cached_keys(const Layout& rows, int64_t front, const DecodeCache& cache) {
   auto keys = std::make_shared<Layout>();
   for (int64_t s = 0; s < rows.samples(); ++s)
     keys->spans.push_back({cache.slot[s] * (front + cache.capacity), front + cache.lengths[s] + rows.spans[s].length});
   keys->sample_index = rows.sample_index;
   return keys;
+}
+
+/// The keys of each sample in the cache's rows [slots * (front + capacity), width], including the new ones.
+LayoutPtr cached_keys(const LayoutPtr& rows, int64_t front, const DecodeCache& cache) {
+  if (rows != cache.step) return make_cached_keys(*rows, front, cache);
+  return rows->derived("keys of the step", [&] { return make_cached_keys(*rows, front, cache); });
 }
 
 // Note [Stretches of samples]
@@ -39,12 +44,25 @@ LayoutPtr cached_keys(const Layout& rows, int64_t front, const DecodeCache& cach
 
 /// Round number `round` of `rows`, as a layout whose rows begin at 0.
 LayoutPtr round_of(const Layout& rows, int64_t round, int64_t samples) {
-  auto out = std::make_shared<Layout>();
-  for (int64_t s = round * samples; s < (round + 1) * samples; ++s) {
-    out->append(rows.spans[s].length, rows.sample_index[s]);
-    out->slices.push_back({rows.start(s), rows.length_of_sample(s)});
-  }
-  return out;
+  return rows.derived(fmt::format("round {}", round), [&] {
+    auto out = std::make_shared<Layout>();
+    for (int64_t s = round * samples; s < (round + 1) * samples; ++s) {
+      out->append(rows.spans[s].length, rows.sample_index[s]);
+      out->slices.push_back({rows.start(s), rows.length_of_sample(s)});
+    }
+    return out;
+  });
+}
+
+/// The keys of a round's queries among `all`, after the first `front` of each sample.
+LayoutPtr keys_of(const Layout& queries, const Layout& all, int64_t front) {
+  return queries.derived(fmt::format("keys after {} tokens", front), [&] {
+    auto keys = std::make_shared<Layout>();
+    keys->sample_index = queries.sample_index;
+    for (int64_t s = 0; s < queries.samples(); ++s)
+      keys->spans.push_back({all.spans[s].begin, front + queries.start(s) + queries.spans[s].length});
+    return keys;
+  });
 }
 
 at::Tensor attend_shared(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const LayoutPtr& rows,
@@ -55,11 +73,7 @@ at::Tensor attend_shared(const at::Tensor& q, const at::Tensor& k, const at::Ten
   std::vector<at::Tensor> rounds;
   int64_t at = 0;
   for (int64_t round = 0; round < rows->samples() / samples; ++round) {
-    const LayoutPtr queries = round_of(*rows, round, samples);
-    auto keys = std::make_shared<Layout>();
-    keys->sample_index = queries->sample_index;
-    for (int64_t s = 0; s < samples; ++s)
-      keys->spans.push_back({all.rows->spans[s].begin, front + queries->start(s) + queries->spans[s].length});
+    const LayoutPtr queries = round_of(*rows, round, samples), keys = keys_of(*queries, *all.rows, front);
     rounds.push_back(packed_attention(q.narrow(0, at, queries->tokens()), all.k, all.v, {}, queries, keys, options));
     at += queries->tokens();
   }
@@ -87,7 +101,7 @@ KeysAndValues cached_rows(const KeysAndValues& own, const Pass& pass, int64_t bl
   make_room(kept, own, pass, block);
   append(kept.self_k, own.k, *own.rows, front, cache);
   append(kept.self_v, own.v, *own.rows, front, cache);
-  return {kept.self_k.flatten(0, 1), kept.self_v.flatten(0, 1), cached_keys(*own.rows, front, cache)};
+  return {kept.self_k.flatten(0, 1), kept.self_v.flatten(0, 1), cached_keys(own.rows, front, cache)};
 }
 
 int64_t positions_before(const Pass& pass, int64_t sample) {

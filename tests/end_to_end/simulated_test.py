@@ -16,6 +16,16 @@ TINY_LLAMA = {"model_type": "llama", "vocab_size": 400, "hidden_size": 16, "inte
               "num_hidden_layers": 4, "num_attention_heads": 4, "attention_dropout": 0.1}
 CAUSAL_DATA = {"data": {"task": "causal_lm", "max_length": 48}}
 CAUSAL = {"model": {"config": TINY_LLAMA}, **CAUSAL_DATA}
+# Ranks, and what selects the strategy.
+STRATEGIES = {
+    "ddp": (2, {}),
+    "fsdp": (2, {"distributed_type": "FSDP"}),
+    "hybrid": (4, {"distributed_type": "FSDP", "fsdp_config": {"fsdp_sharding_strategy": "HYBRID_SHARD"},
+                   "parallelism_config": {"parallelism_config_dp_replicate_size": 2, "parallelism_config_dp_shard_size": 2}}),
+    "tensor": (2, {"parallelism_config": {"parallelism_config_tp_size": 2}}),
+    "context": (2, {**CAUSAL, "parallelism_config": {"parallelism_config_cp_size": 2}}),
+    "pipeline": (2, {**CAUSAL, "parallelism_config": {"parallelism_config_pp_size": 2}})}
+ONE_UPDATE = {"training": {"max_steps": 1}, "evaluation": None, "data": {"validation": None}}
 
 
 class OnDevices(EndToEnd):
@@ -86,6 +96,21 @@ class Strategies(OnDevices):
                 found, expected = results(self.folder / name), results(self.folder / (name + "_cpu"))
                 self.assert_near(found, expected, 2e-5)
 
+    def test_launched_runs_with_our_kernels_train_as_on_the_cpu(self):
+        """The CUDA kernels' text, emulated, on the device's memory and streams."""
+        common = {"deterministic": True, "training": {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "max_steps": 2},
+                  "evaluation": None, "data": {"validation": None}}
+        self.set_environment("TRAINER_EMULATED_KERNELS", "1")
+        for name, (ranks, changes) in STRATEGIES.items():
+            with self.subTest(name):
+                self.launch(self.job_on_devices(name, ranks, common, changes))
+                on_cpu = {**changes, "use_cpu": True, "distributed_type": changes.get("distributed_type", "MULTI_CPU")}
+                with mock.patch.dict(os.environ):
+                    os.environ.pop("TRAINER_ACCELERATOR_LIBRARY")
+                    os.environ.pop("TRAINER_EMULATED_KERNELS")
+                    self.launch(self.job_on_devices(name + "_cpu", ranks, common, on_cpu))
+                self.assert_near(results(self.folder / name), results(self.folder / (name + "_cpu")), 2e-5)
+
     def test_hybrid_sharding_trains_as_one_rank_on_the_cpu(self):
         """Shards within two groups of two ranks, whose gradients are summed over both groups."""
         common = {"deterministic": True, "evaluation": {"eval_steps": 2, "generate": True},
@@ -153,15 +178,43 @@ class Strategies(OnDevices):
 
 
 class Synchronizations(OnDevices):
-    def counted(self, name, ranks, steps, *changes):
-        """The times that each rank waited for its device."""
+    def counters(self, name, ranks, steps, *changes):
+        """The launches, waits and copies of each rank."""
         folder = self.folder / f"{name}_{steps}_counts"
         folder.mkdir()
         self.set_environment("TRAINER_SIMULATED_COUNTS", str(folder))
         self.launch(self.job_on_devices(f"{name}_{steps}", ranks, {
             "training": {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "max_steps": steps},
             "evaluation": None, "data": {"validation": None}, "checkpoint": {"save_steps": 100}}, *changes))
-        return [int((folder / str(rank)).read_text().split()[1]) for rank in range(ranks)]
+        return [tuple(map(int, (folder / str(rank)).read_text().split())) for rank in range(ranks)]
+
+    def counted(self, *arguments):
+        """The times that each rank waited for its device."""
+        return [waits for _, waits, _ in self.counters(*arguments)]
+
+    def more_copies(self, name, ranks, layers, few, more):
+        """How many more copies the second changes make on each rank."""
+        model = {"model": {"config": TINY_LLAMA | {"num_hidden_layers": layers, "attention_dropout": 0.0}}}
+        before, after = (self.counters(f"{name}_{layers}_{i}", ranks, 2, CAUSAL_DATA, model, changes)
+                         for i, changes in enumerate((few, more)))
+        return [b[2] - a[2] for a, b in zip(before, after)]
+
+    def test_layers_share_what_they_send_to_the_device(self):
+        """The numbers of a batch's rows, also where attention has other keys than queries: after a prefix, those of other
+        ranks, and those of a cache."""
+        context = {"parallelism_config": {"parallelism_config_cp_size": 2}}
+        prefix = {"lora": {"peft_type": "PREFIX_TUNING", "num_virtual_tokens": 3}}
+        for name, ranks, changes in (("ddp", 2, {}), ("prefix", 2, prefix), ("context", 2, context),
+                                     ("prefix_in_context", 2, {**context, **prefix})):
+            with self.subTest(name):
+                longer = {**changes, "training": {"max_steps": 4}}
+                self.assertEqual(*(self.more_copies(name, ranks, layers, changes, longer) for layers in (2, 4)))
+        with self.subTest("generation"):
+            few, more = ({"evaluation": {"eval_steps": 2, "generate": True, "max_new_tokens": tokens},
+                          "data": {"validation": {"fraction": 0.1}}} for tokens in (2, 5))
+            of_two, of_four = (self.more_copies("generation", 1, layers, few, more)[0] for layers in (2, 4))
+            self.assertEqual(of_two, of_four)
+            self.assertGreater(of_two, 0)
 
     def test_an_update_with_offload_waits_for_its_gradients_too(self):
         """The host updates the shards: it waits for their gradients, and then for the loss."""
@@ -310,13 +363,14 @@ class GraphLimits(WithGraphs):
 
 class Stragglers(OnDevices):
     def test_are_found_though_the_host_waits_for_no_collective(self):
-        """It waits for the device, and so as long as the slowest rank."""
+        """It waits for the device, and so as long as the slowest rank. A rank is compared with those of its stage."""
         steps = {"training": {"max_steps": 50}, "evaluation": None, "checkpoint": {"save_steps": 0}}
-        for strategy in ("MULTI_GPU", "FSDP"):
-            with mock.patch.dict(os.environ, {"TRAINER_INJECT": "slow:rank=1,step=3,seconds=0.6,times=14"}):
-                run = self.launch(self.job_on_devices(strategy, 2, steps, {"distributed_type": strategy}))
-            slow = [line for line in support.read_lines(self.folder / strategy) if line.get("straggler") == "slow"]
-            self.assertEqual([line["rank"] for line in slow], [1], run.err)
+        for name, (ranks, changes) in STRATEGIES.items():
+            with self.subTest(name):
+                with mock.patch.dict(os.environ, {"TRAINER_INJECT": "slow:rank=1,step=3,seconds=0.6,times=14"}):
+                    run = self.launch(self.job_on_devices(name, 4 if name == "pipeline" else ranks, steps, changes))
+                slow = [line for line in support.read_lines(self.folder / name) if line.get("straggler") == "slow"]
+                self.assertEqual([line["rank"] for line in slow], [1], run.err)
 
 
 class Offload(OnDevices):
@@ -383,8 +437,6 @@ class Offload(OnDevices):
 
 
 class Devices(OnDevices):
-    SHORT = {"training": {"max_steps": 1}, "evaluation": None, "data": {"validation": None}}
-
     def noted(self, variable, folder):
         """What the library writes, by rank, into a folder that the variable names."""
         folder = self.folder / folder
@@ -395,28 +447,33 @@ class Devices(OnDevices):
     def test_tf32_takes_effect(self):
         for tf32 in (True, False):
             ended = self.noted("TRAINER_SIMULATED_ENDS", f"ends_{tf32}")
-            self.launch(self.job_on_devices(f"out_{tf32}", 2, self.SHORT, {"training": {"tf32": tf32}}))
+            self.launch(self.job_on_devices(f"out_{tf32}", 2, ONE_UPDATE, {"training": {"tf32": tf32}}))
             self.assertEqual(["with TF32" in text for text in ended()], [tf32] * 2)
 
     def test_every_rank_logs_its_device(self):
-        self.launch(self.job_on_devices("out", 2, self.SHORT))
+        self.launch(self.job_on_devices("out", 2, ONE_UPDATE))
         for rank in range(2):
             self.assertRegex((self.folder / f"out/logs/rank-{rank}.log").read_text(),
                              rf"rank {rank} trains on simulated:{rank} \(simulated device, 4(\.0)? GiB of 4(\.0)? GiB free\)")
 
     def test_communicators_are_told_of_the_end(self):
         """And keep the device that they were bound to, which c10d's groups would take from them."""
-        ended = self.noted("TRAINER_SIMULATED_ENDS", "ends")
-        self.launch(self.job_on_devices("out", 2, self.SHORT))
-        for rank, text in enumerate(ended()):
-            self.assertEqual(set(text.splitlines()), {f"shutdown, bound to simulated:{rank}"})
+        for name, (ranks, changes) in STRATEGIES.items():
+            with self.subTest(name):
+                ended = self.noted("TRAINER_SIMULATED_ENDS", f"ends_{name}")
+                self.launch(self.job_on_devices(name, ranks, ONE_UPDATE, changes))
+                for rank, text in enumerate(ended(ranks)):
+                    self.assertEqual(set(text.splitlines()), {f"shutdown, bound to simulated:{rank}"})
 
     def test_communicators_of_a_failed_run_are_aborted(self):
-        ended = self.noted("TRAINER_SIMULATED_ENDS", "ends")
-        self.set_environment("TRAINER_SIMULATED_LOST_BYTES", str((4 << 30) - (256 << 10)))
-        self.launch(self.job_on_devices("out", 1, self.SHORT, {"distributed_type": "NO"}), code=4)
-        self.launch(self.job_on_devices("out", 2, self.SHORT), code=4)
-        self.assertIn("abort", "".join(path.read_text() for path in (self.folder / "ends").iterdir()))
+        self.set_environment("TRAINER_SIMULATED_LOST_BYTES", str((4 << 30) - (64 << 10)))
+        for name, (ranks, changes) in {"one": (1, {"distributed_type": "NO"}), **STRATEGIES}.items():
+            with self.subTest(name):
+                self.noted("TRAINER_SIMULATED_ENDS", f"ends_{name}")
+                run = self.launch(self.job_on_devices(name, ranks, ONE_UPDATE, changes), code=4)
+                self.assertIn("out of memory while", run.err)
+                if ranks > 1:
+                    self.assertIn("abort", "".join(path.read_text() for path in (self.folder / f"ends_{name}").iterdir()))
 
 
 class FlightRecorder(OnDevices):
@@ -424,52 +481,60 @@ class FlightRecorder(OnDevices):
         """Gloo's is off, and both read the same variables: Gloo's when its first group is made, before NCCL's. Ranks of
         one machine need no Gloo; these believe that they are on several."""
         self.set_environment("TRAINER_ADDRESS", "127.0.0.1")
-        for given in (None, "77"):
-            with self.subTest(given), mock.patch.dict(os.environ):
-                os.environ.pop("TORCH_FR_BUFFER_SIZE", None)
-                if given is not None:
-                    os.environ["TORCH_FR_BUFFER_SIZE"] = given
-                folder = self.folder / f"recorder_{given}"
-                folder.mkdir()
-                os.environ["TRAINER_SIMULATED_RECORDER"] = str(folder)
-                self.launch(self.job_on_devices(f"out_{given}", 2, {
-                    "training": {"max_steps": 1}, "evaluation": None, "data": {"validation": None}}))
-                self.assertEqual([(folder / str(rank)).read_text() for rank in range(2)], [given or "unset"] * 2)
+        for name, (ranks, changes) in STRATEGIES.items():
+            for given in (None, "77"):
+                with self.subTest(name, given=given), mock.patch.dict(os.environ):
+                    os.environ.pop("TORCH_FR_BUFFER_SIZE", None)
+                    if given is not None:
+                        os.environ["TORCH_FR_BUFFER_SIZE"] = given
+                    folder = self.folder / f"recorder_{name}_{given}"
+                    folder.mkdir()
+                    os.environ["TRAINER_SIMULATED_RECORDER"] = str(folder)
+                    self.launch(self.job_on_devices(f"{name}_{given}", ranks, ONE_UPDATE, changes))
+                    self.assertEqual([(folder / str(rank)).read_text() for rank in range(ranks)], [given or "unset"] * ranks)
 
 
 class Failures(OnDevices):
     def test_memory_that_the_plan_cannot_see_is_missing(self):
         """As after fragmentation: the device reports more free memory than it can allocate."""
         self.set_environment("TRAINER_SIMULATED_BYTES", str(64 << 20))
-        self.set_environment("TRAINER_SIMULATED_LOST_BYTES", str((64 << 20) - (256 << 10)))
-        run = self.launch(self.job_on_devices("out", 2, {"evaluation": None, "data": {"validation": None}}), code=4)
-        self.assertIn("out of memory while", run.err)
-        self.assertIn("Tried to allocate", run.err)
-        self.assertIn("per_device_train_batch_size", run.err)
+        self.set_environment("TRAINER_SIMULATED_LOST_BYTES", str((64 << 20) - (64 << 10)))
+        for name, (ranks, changes) in STRATEGIES.items():
+            with self.subTest(name):
+                run = self.launch(self.job_on_devices(name, ranks, ONE_UPDATE, changes), code=4)
+                for part in ("out of memory while", "Tried to allocate", "per_device_train_batch_size"):
+                    self.assertIn(part, run.err)
+                self.assertNotIn("bug", run.err)
 
     def test_a_rank_dies(self):
         self.set_environment("TRAINER_INJECT", "kill:rank=1,step=2")
-        run = self.launch(self.job_on_devices("out", 2), code=137)
-        self.assertIn("rank 1, step 2", run.err)
-        self.assertNotIn("bug", run.err)
+        for name, (ranks, changes) in STRATEGIES.items():
+            with self.subTest(name):
+                run = self.launch(self.job_on_devices(name, ranks, changes), code=137)
+                self.assertIn("rank 1, step 2", run.err)
+                self.assertNotIn("bug", run.err)
 
     def test_a_rank_that_loses_another_one_reports_it(self):
-        """Under DDP the exception comes from c10d's own Reducer, under FSDP from our communicator. NCCL's last line names
+        """Under DDP the exception comes from c10d's own Reducer, otherwise from our communicator. NCCL's last line names
         the reason."""
         self.set_environment("TRAINER_SIMULATED_CUT", "1,9")
-        for strategy in ("MULTI_GPU", "FSDP"):
-            with self.subTest(strategy):
-                run = self.launch(self.job_on_devices(strategy, 2, {"distributed_type": strategy}), code=6)
-                self.assertRegex(run.err, r"rank 0, step \d+")
-                for part in ("another rank was lost", "NCCL error in:", "ncclRemoteError", "Last error:"):
+        for name, (ranks, changes) in STRATEGIES.items():
+            with self.subTest(name):
+                run = self.launch(self.job_on_devices(name, ranks, changes), code=6)
+                self.assertRegex(run.err, rf"rank {'[02]' if name == 'hybrid' else 0}, step \d+")
+                for part in ("another rank was lost", "NCCL error in:", "ncclRemoteError"):
                     self.assertIn(part, run.err)
+                self.assertRegex(run.err, r"Last error: \w+ number \d+ of (collectives of \d ranks|messages between .*): ")
                 self.assertNotIn("bug", run.err)
 
     def test_nccls_watchdog_ends_a_rank(self):
         self.set_environment("TRAINER_SIMULATED_TIMEOUT_MS", "2000")
         self.set_environment("TRAINER_SIMULATED_STALL", "1,9")
-        run = self.launch(self.job_on_devices("out", 2), code=6)
-        self.assertIn("Watchdog caught collective operation timeout", run.err)
+        for name, (ranks, changes) in STRATEGIES.items():
+            with self.subTest(name):
+                run = self.launch(self.job_on_devices(name, ranks, changes), code=6)
+                self.assertIn("Watchdog caught collective operation timeout", run.err)
+                self.assertNotIn("bug", run.err)
 
 
 if __name__ == "__main__":

@@ -4,14 +4,16 @@ import json
 import os
 import pathlib
 import shlex
+import shutil
 import signal
 import subprocess
 import time
 import unittest
 
+from gpus_test import DRIVER, FAKE_NVML, gpu, linked_programs
 from machines_test import SECRET
 from slurm import KILL_WAIT, UNKNOWN_TO_DNS, Slurm, why_no_slurm
-from support import EndToEnd, TRAINER, last_step, merged, processes, until
+from support import EndToEnd, Run, TRAINER, last_step, merged, processes, until
 
 SHARDED = {"distributed_type": "FSDP", "num_processes": 2, "fsdp_config": {"fsdp_version": 1}}
 LONG = {"training": {"max_steps": 100000}, "evaluation": None, "checkpoint": {"save_steps": 0}}
@@ -155,6 +157,52 @@ class Steps(Jobs):
         self.assertIn(f"save abandoned after {KILL_WAIT - 1} s: SLURM kills a job {KILL_WAIT} s after SIGTERM", said)
         self.assertEqual(json.loads((self.folder / "output/outcome.json").read_text())["code"], 143)
         self.assertFalse(list((self.folder / "output").glob("checkpoint-*")))
+
+
+@unittest.skipUnless(FAKE_NVML, "FAKE_NVML_FOLDER does not name the folder of the fake libnvidia-ml.so.1")
+class BoundGpus(Jobs):
+    """SLURM gives its tasks two GPUs on each node (slurm.py), which NVML (fake) describes; ranks train on simulated ones."""
+    GPUS = {"distributed_type": "FSDP", "use_cpu": False, "num_processes": 4}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.programs = linked_programs()
+        cls.addClassCleanup(shutil.rmtree, cls.programs)
+        os.link(pathlib.Path(TRAINER).parent / "libtrainer_simulated.so", cls.programs / "libtrainer_cuda.so")
+
+    def step_on_gpus(self, *flags, tasks=4, changes=()):
+        config = self.job("output", SHORT, self.GPUS, *changes)
+        nvml = self.write("nvml.txt", "\n".join([DRIVER, gpu(0), gpu(1)]) + "\n")
+        run = Run([*SECRET, f"LD_LIBRARY_PATH={FAKE_NVML}", f"FAKE_NVML={nvml}", self.slurm.programs / "srun",
+                   "--nodelist=node2,node3", f"--ntasks={tasks}", f"--ntasks-per-node={tasks // 2}", "--mem=100", *flags,
+                   self.programs / "trainer", "launch", "--config_file", config], self.mark, self.folder)
+        self.addCleanup(run.close)
+        return run
+
+    def check_trained(self, run, gpus):
+        """On both nodes, with these GPUs."""
+        said = self.finish(run, 0)
+        self.assertEqual(said.count(f"the 2 ranks of this machine train, in their order, on GPUs {gpus}"), 2, said)
+        self.assertEqual(last_step(self.folder / "output"), 6)
+
+    def test_a_task_for_each_gpu(self):
+        self.check_trained(self.step_on_gpus("--gpus-per-task=1"), "0 and 1")
+
+    def test_tasks_bound_in_another_order(self):
+        self.check_trained(self.step_on_gpus("--gpus-per-node=2", "--gpu-bind=map_gpu:1,0"), "1 and 0")
+
+    def test_tasks_that_share_the_gpus_of_their_node(self):
+        self.check_trained(self.step_on_gpus("--gpus-per-node=2", "--gpu-bind=none"), "0 and 1")
+
+    def test_a_task_for_each_node(self):
+        self.check_trained(self.step_on_gpus("--gpus-per-node=2", tasks=2, changes=({"num_machines": 2},)), "0 and 1")
+
+    def test_fewer_gpus_than_tasks(self):
+        said = self.finish(self.step_on_gpus("--gpus-per-node=1"), 2)
+        self.assertIn("the 2 processes of this machine were given 1 GPU, and each needs its own", said)
+        self.assertIn("srun: --gpus-per-task=1, or --gpus-per-node=2 with --gpu-bind=none", said)
+        self.assertFalse((self.folder / "output").exists())
 
 
 class Submitted(Jobs):

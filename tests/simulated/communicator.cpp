@@ -66,9 +66,16 @@ void Communicator::note_end(const char* how) const {
   const char* const folder = std::getenv("TRAINER_SIMULATED_ENDS");
   if (folder == nullptr) return;
   const auto device = getBoundDeviceId();
-  std::ofstream(fmt::format("{}/{}", folder, getRank()), std::ios::app)
+  const char* const rank = std::getenv("RANK");
+  std::ofstream(fmt::format("{}/{}", folder, rank == nullptr ? "none" : rank), std::ios::app)
       << how << ", bound to " << (device ? device->str() : "no device")
       << (at::globalContext().allowTF32CuBLAS() ? ", with TF32" : "") << "\n";
+}
+
+void Communicator::abort() {
+  note_end("abort");
+  all_->abort();
+  for (const auto& [peer, lane] : pairs_) lane->abort();
 }
 
 Lane& Communicator::between(int peer) {

@@ -30,7 +30,7 @@ class Communicator : public c10d::Backend {
   WorkPtr recv(std::vector<at::Tensor>& tensors, int from, int) override;
   WorkPtr barrier(const c10d::BarrierOptions&) override;
   void shutdown() override { note_end("shutdown"); }
-  void abort() override { note_end("abort"); }
+  void abort() override;
 
  private:
   void note_end(const char* how) const;

@@ -1,4 +1,8 @@
 // NCCL's rules, which the communicator of the simulated device follows: two ranks in one process.
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
 #include <gtest/gtest.h>
 
 #include <ATen/TensorOperators.h>
@@ -96,6 +100,37 @@ TEST_F(NcclRules, ADeadPeerIsReportedInSeveralLines) {
   }
   values.reset();
   EXPECT_NE(simulated::timeline().errors().find("ALLREDUCE"), std::string::npos) << "nothing waited for it";
+}
+
+/// A message to a peer that is gone. Its end is never waited for.
+class LostMessages : public NcclRules {
+ protected:
+  void lose(bool abort) {
+    const auto one = rank(0);
+    {
+      const auto other = rank(1);
+      std::vector<at::Tensor> a{on_device(1)}, b{on_device(0)};
+      const auto sent = one->send(a, 1, 0), received = other->recv(b, 0, 0);
+      sent->wait();
+      received->wait();
+    }
+    std::vector<at::Tensor> c{on_device(2)};
+    const auto lost = one->send(c, 1, 0);
+    if (abort) one->abort();
+    std::this_thread::sleep_for(std::chrono::seconds(abort ? 4 : 600));
+    std::_Exit(0);
+  }
+};
+
+TEST_F(LostMessages, EndTheRank) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(lose(/*abort=*/false), ::testing::KilledBySignal(SIGABRT),
+              "Process group watchdog thread terminated with exception: NCCL error in:");
+}
+
+TEST_F(LostMessages, DoNotEndARankThatHasAborted) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(lose(/*abort=*/true), ::testing::ExitedWithCode(0), "");
 }
 
 TEST_F(NcclRules, TheBoundDeviceSurvivesTheGroup) {

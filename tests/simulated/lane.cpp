@@ -2,6 +2,7 @@
 
 #include "tests/simulated/lane.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <mutex>
 #include <utility>
@@ -39,6 +40,8 @@ class LaneWork : public c10d::Work {
   std::vector<at::Tensor> results_;
 };
 
+constexpr std::chrono::seconds kUntilWatchdog{3};
+
 /// TRAINER_SIMULATED_STALL=RANK,NUMBER: this collective of a rank never runs, as when a link is down.
 /// TRAINER_SIMULATED_CUT=RANK,NUMBER: at this one the rank's connections close, and it does nothing more.
 bool is_at(const char* variable, int rank, uint64_t number) {
@@ -46,10 +49,14 @@ bool is_at(const char* variable, int rank, uint64_t number) {
   return where != nullptr && fmt::format("{},{}", rank, number) == where;
 }
 
+/// On the interface that NCCL would use: that of NCCL_SOCKET_IFNAME, or else within this machine.
 Lane::Gloo make_gloo(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                      std::chrono::milliseconds timeout) {
   auto options = c10d::ProcessGroupGloo::Options::create();
-  options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+  const char* const interface = std::getenv("NCCL_SOCKET_IFNAME");  // "=NAME" where the launcher has set it
+  options->devices.push_back(interface != nullptr
+                                 ? c10d::ProcessGroupGloo::createDeviceForInterface(interface + (*interface == '='))
+                                 : c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
   options->timeout = timeout;
   options->threads = 1;
   return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, options);
@@ -119,22 +126,39 @@ void Lane::run(Job& job) {
     std::exchange(job.transfer, nullptr)(*gloo_);
     job.done->markCompleted(c10::IValue(std::move(job.results)));
   } catch (const std::exception& error) {
-    const std::string text = error.what();
-    // As NCCL's watchdog and its errors say it.
-    if (text.find("imed out") != std::string::npos) {  // thrown in the watchdog's thread
-      static std::mutex end_of_the_process;  // by one lane: a second one's would change its message
-      end_of_the_process.lock();
-      throw std::runtime_error(fmt::format("[Rank {}] Watchdog caught collective operation timeout: WorkNCCL({}, {}) ran "
-                                           "for {} milliseconds before timing out.",
-                                           rank_, name_, job.what, timeout_.count()));
-    }
-    const std::string nccl = fmt::format("NCCL error in: ProcessGroupNCCL.cpp, remote process exited or there was a network error, "
-                           "NCCL version 2.27.5\nncclRemoteError: A call failed possibly due to a network error or a "
-                           "remote process exiting prematurely.\nLast error:\n{} of {}: {}",
-                           job.what, name_, text);
-    job.results.clear();
-    job.done->setError(std::make_exception_ptr(std::runtime_error(nccl)));
+    fail(job, error.what());
   }
+}
+
+/// As NCCL's errors and its watchdog say it. A timeout ends the process; another failure ends whoever waits for the
+/// collective, and, if nobody does within kUntilWatchdog, the process too.
+void Lane::fail(Job& job, const std::string& reason) {
+  static std::mutex end_of_the_process;  // by one lane: a second one's would change its message
+  if (reason.find("imed out") != std::string::npos) {  // thrown in the watchdog's thread
+    end_of_the_process.lock();
+    throw std::runtime_error(fmt::format("[Rank {}] Watchdog caught collective operation timeout: WorkNCCL({}, {}) ran "
+                                         "for {} milliseconds before timing out.",
+                                         rank_, name_, job.what, timeout_.count()));
+  }
+  const std::string nccl = fmt::format("NCCL error in: ProcessGroupNCCL.cpp, remote process exited or there was a network error, "
+                                       "NCCL version 2.27.5\nncclRemoteError: A call failed possibly due to a network error or a "
+                                       "remote process exiting prematurely.\nLast error:\n{} of {}: {}",
+                                       job.what, name_, reason);
+  job.results.clear();
+  job.done->setError(std::make_exception_ptr(std::runtime_error(nccl)));
+  std::unique_lock lock(mutex_);
+  if (changed_.wait_for(lock, kUntilWatchdog, [&] { return ends_ || aborted_; })) return;
+  end_of_the_process.lock();
+  throw std::runtime_error(
+      fmt::format("[Rank {}] Process group watchdog thread terminated with exception: {}", rank_, nccl));
+}
+
+void Lane::abort() {
+  {
+    const std::lock_guard lock(mutex_);
+    aborted_ = true;
+  }
+  changed_.notify_one();
 }
 
 }  // namespace trainer::simulated

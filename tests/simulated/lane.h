@@ -32,6 +32,8 @@ class Lane {
   /// Adds a collective, which `transfer` performs. `writes` are its results.
   c10::intrusive_ptr<c10d::Work> add(c10d::OpType kind, const std::vector<at::Tensor>& reads,
                                      const std::vector<at::Tensor>& writes, Transfer transfer);
+  /// Ends the watchdog: from now on, a failed collective doesn't end the process.
+  void abort();
 
  private:
   struct Job {
@@ -43,6 +45,7 @@ class Lane {
   };
   void work_through();
   void run(Job& job);
+  void fail(Job& job, const std::string& reason);
 
   const std::string name_;
   const c10::intrusive_ptr<c10d::Store> store_;
@@ -54,7 +57,7 @@ class Lane {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> jobs_;
-  bool ends_ = false;
+  bool ends_ = false, aborted_ = false;
   std::thread thread_;
 };
 

@@ -8,13 +8,14 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include <c10/util/Exception.h>
 
+#include "tests/simulated/blocks.h"
 #include "tests/simulated/device.h"
+#include "tests/simulated/pinned.h"
 
 namespace trainer::simulated {
 namespace {
@@ -40,53 +41,8 @@ void note_most(std::atomic<int64_t>& most, int64_t now) {
   }
 }
 
-/// What is allocated, by address.
-class Blocks {
- public:
-  void add(const void* address, size_t bytes) {
-    const std::lock_guard lock(mutex_);
-    blocks_[address] = {bytes, ++last_};
-  }
-  /// Returns its size; 0 if there was none.
-  size_t remove(const void* address) {
-    const std::lock_guard lock(mutex_);
-    const auto found = blocks_.find(address);
-    if (found == blocks_.end()) return 0;
-    const size_t bytes = found->second.bytes;
-    blocks_.erase(found);
-    return bytes;
-  }
-  /// The block that the address lies in, or none.
-  std::optional<BlockId> block_at(const void* address) const {
-    const std::lock_guard lock(mutex_);
-    const auto after = blocks_.upper_bound(address);
-    if (after == blocks_.begin()) return {};
-    const auto& [begin, block] = *std::prev(after);
-    if (static_cast<const char*>(address) >= static_cast<const char*>(begin) + block.bytes) return {};
-    return BlockId{begin, block.number};
-  }
-  std::vector<std::pair<const void*, size_t>> all() const {
-    const std::lock_guard lock(mutex_);
-    std::vector<std::pair<const void*, size_t>> list;
-    for (const auto& [address, block] : blocks_) list.emplace_back(address, block.bytes);
-    return list;
-  }
-
- private:
-  struct Block {
-    size_t bytes;
-    uint64_t number;
-  };
-  mutable std::mutex mutex_;
-  std::map<const void*, Block> blocks_;
-  static inline std::atomic<uint64_t> last_{0};
-};
 Blocks& device_blocks() {
   static auto* const one = new Blocks;  // never destroyed, as the timeline
-  return *one;
-}
-Blocks& pinned_blocks() {
-  static auto* const one = new Blocks;
   return *one;
 }
 
@@ -217,43 +173,7 @@ struct Memory : c10::Allocator {
   }
 };
 
-std::atomic<int64_t> pinned_bytes{0};
-
-void unpin(void* address) {
-  if (address == nullptr) return;
-  pinned_bytes -= static_cast<int64_t>(pinned_blocks().remove(address));
-  timeline().freed(reinterpret_cast<uintptr_t>(address));
-  std::free(address);
-}
-
-struct Pinned : c10::Allocator {
-  c10::DataPtr allocate(size_t bytes) override {
-    if (bytes == 0) return {nullptr, nullptr, &unpin, c10::DeviceType::CPU};
-    void* const address = std::aligned_alloc(kHeader, (bytes + kHeader - 1) / kHeader * kHeader);
-    const auto begin = reinterpret_cast<uintptr_t>(address);
-    timeline().allocated({begin, begin + bytes}, kHost);
-    pinned_blocks().add(address, bytes);
-    pinned_bytes += static_cast<int64_t>(bytes);
-    return {address, address, &unpin, c10::DeviceType::CPU};
-  }
-  c10::DeleterFnPtr raw_deleter() const override { return &unpin; }
-  void copy_data(void* to, const void* from, size_t bytes) const override { std::memcpy(to, from, bytes); }
-};
-
 }  // namespace
-
-c10::Allocator& pinned_memory() {
-  static Pinned memory;
-  return memory;
-}
-
-bool any_pinned() {
-  return pinned_bytes > 0;
-}
-
-bool is_pinned(const void* address) {
-  return any_pinned() && pinned_blocks().block_at(address).has_value();
-}
 
 void* found(const void* address) {
   return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(address) & ~kNowhere);
@@ -331,9 +251,8 @@ std::vector<std::pair<const void*, size_t>> blocks_in_use() {
 }
 
 BlockId block_at(const void* address) {
-  for (const Blocks* blocks : {&device_blocks(), &pinned_blocks()})
-    if (const auto block = blocks->block_at(address)) return *block;
-  return {};
+  if (const auto block = device_blocks().block_at(address)) return *block;
+  return pinned_block_at(address).value_or(BlockId{});
 }
 
 bool is_alive(const BlockId& block) {
@@ -347,9 +266,6 @@ int device_count() {
 int64_t memory_limit() {
   static const int64_t bytes = environment_number("TRAINER_SIMULATED_BYTES", int64_t{4} << 30);
   return bytes;
-}
-int64_t held_pinned_bytes() {
-  return pinned_bytes;
 }
 int64_t held_bytes(int index) {
   return usage.at(static_cast<size_t>(index)).held;

@@ -7,6 +7,7 @@
 
 #include <c10/core/Allocator.h>
 
+#include "tests/simulated/blocks.h"
 #include "tests/simulated/timeline.h"
 
 namespace trainer::simulated {
@@ -14,12 +15,6 @@ namespace trainer::simulated {
 /// The valid address behind one of the device's.
 void* found(const void* address);
 c10::Allocator& device_memory();
-
-/// Memory of the host that the device can copy to and from while the host goes on.
-c10::Allocator& pinned_memory();
-bool is_pinned(const void* address);
-/// Whether this process has any.
-bool any_pinned();
 
 /// The memory of recorded graphs (Note [Recorded graphs]): its blocks remain allocated while it lives, and a freed one
 /// is given to the next operator of a recording that asks for as many bytes.
@@ -54,11 +49,6 @@ bool is_in_pool(const void* address);
 std::vector<std::pair<const void*, size_t>> all_blocks();
 std::vector<std::pair<const void*, size_t>> blocks_in_use();
 
-/// A block of the device or of pinned memory, of all that have been allocated at its address.
-struct BlockId {
-  const void* begin = nullptr;
-  uint64_t number = 0;
-};
 /// The block that `address` lies in.
 BlockId block_at(const void* address);
 bool is_alive(const BlockId& block);

@@ -22,6 +22,7 @@
 #include "tests/simulated/device.h"
 #include "tests/simulated/graphs.h"
 #include "tests/simulated/memory.h"
+#include "tests/simulated/pinned.h"
 
 namespace trainer::simulated {
 namespace {
@@ -95,8 +96,9 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
   if (to.is_cpu() && !waits && guard.outermost()) {
     const at::Tensor values = on_cpu(from).contiguous();
     const auto* const bytes = static_cast<const char*>(values.const_data_ptr());
-    timeline().writes_later(current_stream(), ranges_of({to}).front(), {bytes, bytes + values.nbytes()});
-    std::memset(to.mutable_data_ptr(), 0xFF, to.nbytes());
+    void* const at = on_cpu(to).mutable_data_ptr();
+    timeline().writes_later(current_stream(), ranges_of({to}).front(), at, {bytes, bytes + values.nbytes()});
+    std::memset(at, 0xFF, to.nbytes());
   } else {
     on_cpu(to).copy_(on_cpu(from));
   }
@@ -353,8 +355,9 @@ at::Tensor alias_of(const at::Tensor& tensor) {
 }
 
 at::Tensor on_cpu(const at::Tensor& tensor) {
-  if (tensor.is_cpu()) return tensor;
-  return at::from_blob(found(tensor.unsafeGetTensorImpl()->data()), tensor.sizes(), tensor.strides(),
+  if (tensor.is_cpu() && !in_pinned_memory(tensor)) return tensor;
+  const void* const address = tensor.unsafeGetTensorImpl()->data();
+  return at::from_blob(tensor.is_cpu() ? as_device_sees(address) : found(address), tensor.sizes(), tensor.strides(),
                        at::TensorOptions(tensor.scalar_type()));
 }
 

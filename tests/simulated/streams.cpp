@@ -5,11 +5,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "tests/simulated/device.h"
 #include "tests/simulated/graphs.h"
+#include "tests/simulated/pinned.h"
 
 namespace trainer::simulated {
 namespace {
@@ -30,6 +32,7 @@ struct Event {
   Clock clock;
   std::chrono::steady_clock::time_point time;  // operators run as the host launches them
   bool recorded = false;                       // by a stream that is recorded
+  bool queried = false;
 };
 
 struct Guard final : c10::impl::DeviceGuardImplInterface {
@@ -76,7 +79,13 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
       refuse_while_recording("a stream that waits for an event of another one");
     timeline().wait(number_of(stream), of.clock);
   }
-  bool queryEvent(void*) const override { return true; }
+  /// As late as a device may be: the first time, what the host hasn't waited for isn't done. Once it is, the host knows.
+  bool queryEvent(void* event) const override {
+    Event& of = *static_cast<Event*>(event);
+    if (!std::exchange(of.queried, true) && !timeline().host_knows(of.clock)) return false;
+    timeline().wait(kHost, of.clock);
+    return true;
+  }
   double elapsedTime(void* from, void* to, c10::DeviceIndex) const override {
     const auto time = [](void* event) { return static_cast<Event*>(event)->time; };
     return std::chrono::duration<double, std::milli>(time(to) - time(from)).count();
@@ -110,7 +119,7 @@ Timeline& timeline() {
       static_cast<void>(std::fputs(noted.c_str(), stderr));
       std::_Exit(EXIT_FAILURE);
     });
-    return new Timeline;  // never destroyed: tensors in static variables are freed after it would be
+    return new Timeline(&protect_pinned);  // never destroyed: tensors in static variables are freed after it would be
   }();
   return *one;
 }

@@ -1,5 +1,6 @@
 #include "tests/simulated/timeline.h"
 
+#include <map>
 #include <stdexcept>
 
 #include <gtest/gtest.h>
@@ -90,7 +91,9 @@ TEST_F(TimelineTest, MemoryIsFreedAfterAllUses) {
   waits(transfers, compute);
   reads(transfers);
   timeline.freed(kBlock.begin);
-  EXPECT_NE(timeline.errors().find("freed while a read on stream transfers"), std::string::npos);
+  EXPECT_EQ(timeline.errors(),
+            "memory of stream compute is freed, after a write there, while a read on stream transfers, which reads it, "
+            "may still use it\n");
 }
 
 TEST_F(TimelineTest, ALateFreeEndsTheNextLaunch) {
@@ -155,7 +158,7 @@ TEST_F(PinnedMemory, ValuesArriveWhenTheHostHasWaited) {
   const Range range{begin, begin + 4};
   timeline.allocated(range, kHost);
   timeline.launch(transfers, "a copy", {}, {range});
-  timeline.writes_later(transfers, range, {'a', 'b', 'c', 'd'});
+  timeline.writes_later(transfers, range, memory.data(), {'a', 'b', 'c', 'd'});
   timeline.synchronize(compute);
   EXPECT_EQ(memory[0], 'x');
   timeline.synchronize(transfers);
@@ -168,10 +171,69 @@ TEST_F(PinnedMemory, ValuesArriveBeforeTheDeviceUsesThem) {
   const Range range{begin, begin + 4};
   timeline.allocated(range, kHost);
   timeline.launch(transfers, "a copy", {}, {range});
-  timeline.writes_later(transfers, range, {'a', 'b', 'c', 'd'});
+  timeline.writes_later(transfers, range, memory.data(), {'a', 'b', 'c', 'd'});
   waits(compute, transfers);
   timeline.launch(compute, "a copy", {range}, {});
   EXPECT_EQ(memory[3], 'd');
+}
+
+/// What the host may do, as the timeline says.
+class ProtectedMemory : public ::testing::Test {
+ protected:
+  ProtectedMemory() {
+    states().clear();
+    timeline.allocated(kFirst, kHost);
+    timeline.allocated(kSecond, kHost);
+  }
+  static std::map<uintptr_t, Allowed>& states() {
+    static std::map<uintptr_t, Allowed> all;
+    return all;
+  }
+  static void note(uintptr_t block, Allowed allowed) { states()[block] = allowed; }
+  static Allowed first() { return states().contains(kFirst.begin) ? states()[kFirst.begin] : Allowed::kAll; }
+
+  Timeline timeline{&note};
+  const StreamNumber compute = timeline.add_stream("compute"), transfers = timeline.add_stream("transfers");
+};
+
+TEST_F(ProtectedMemory, TheHostReadsWhatTheDeviceReads) {
+  timeline.launch(transfers, "a copy", {kFirst}, {});
+  EXPECT_EQ(first(), Allowed::kReading);
+  timeline.synchronize(compute);
+  EXPECT_EQ(first(), Allowed::kReading);
+  timeline.synchronize(transfers);
+  EXPECT_EQ(first(), Allowed::kAll);
+  EXPECT_FALSE(states().contains(kSecond.begin));
+}
+
+TEST_F(ProtectedMemory, TheHostMustNotUseWhatTheDeviceWrites) {
+  timeline.launch(transfers, "a copy", {}, {kFirst});
+  const Clock event = timeline.clock_of(transfers);
+  timeline.launch(transfers, "a copy", {kFirst}, {});
+  EXPECT_EQ(first(), Allowed::kNothing);
+  timeline.wait(kHost, event);
+  EXPECT_EQ(first(), Allowed::kReading);
+}
+
+TEST_F(ProtectedMemory, ATouchIsARaceOnlyWhereTheDeviceUsesIt) {
+  timeline.launch(transfers, "a copy", {}, {{kFirst.begin + 100, kFirst.begin + 200}});
+  timeline.host_touches("code", kFirst.begin + 200, /*writes=*/true);
+  EXPECT_EQ(timeline.errors(), "");
+  EXPECT_EQ(first(), Allowed::kAll);
+  timeline.launch(transfers, "a copy", {}, {{kFirst.begin + 200, kFirst.begin + 300}});
+  EXPECT_EQ(first(), Allowed::kNothing);
+  timeline.host_touches("code", kFirst.begin + 100, /*writes=*/false);
+  EXPECT_EQ(timeline.errors(),
+            "a race on the simulated device: a copy on stream transfers, which writes it, and, before the host has "
+            "waited for it, code on the host, which reads it\n");
+}
+
+TEST_F(ProtectedMemory, FreedMemoryIsForgotten) {
+  timeline.launch(transfers, "a copy", {}, {kFirst});
+  timeline.freed(kFirst.begin);
+  timeline.synchronize(transfers);
+  timeline.host_touches("code", kFirst.begin, /*writes=*/true);
+  EXPECT_EQ(timeline.errors(), "");
 }
 
 TEST_F(TimelineTest, NewMemoryHasNoHistory) {
@@ -195,9 +257,23 @@ TEST_F(TimelineTest, AFreedBlockIsReusedOnlyAfterItsLastUse) {
   const StreamNumber other = timeline.add_stream("another one");
   EXPECT_FALSE(timeline.may_reuse(kBlock.begin, other));
   timeline.allocated(kBlock, other);
-  EXPECT_EQ(timeline.errors(),
-            "memory is reused by stream another one while a write on stream compute, which writes it, "
-            "may still use it\n");
+  try {
+    timeline.launch(other, "aten::add", {}, {kFirst});
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(),
+                 "a race on the simulated device: a write on stream compute, which writes it for a tensor freed since, "
+                 "and, not ordered after it, aten::add on stream another one, which writes it,");
+  }
+}
+
+TEST_F(TimelineTest, MemoryThatIsReusedTooEarlyButNotUsedIsNoRace) {
+  reads(transfers);
+  timeline.used_on(kBlock.begin, transfers);
+  timeline.freed(kBlock.begin);
+  timeline.allocated(kBlock, compute);
+  timeline.freed(kBlock.begin);
+  EXPECT_EQ(timeline.errors(), "");
 }
 
 TEST_F(TimelineTest, ABlockOfTheSystemHasNoEarlierUses) {

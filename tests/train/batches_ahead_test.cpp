@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "engine/train/batches_ahead.h"
-#include "tests/simulated/memory.h"
+#include "tests/simulated/pinned.h"
 #include "tests/support/device.h"
 
 namespace trainer::testing {

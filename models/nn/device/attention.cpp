@@ -142,9 +142,11 @@ at::Tensor without_gaps(const at::Tensor& rows, const Layout& layout) {
 }
 
 LayoutPtr without_gaps(const Layout& layout) {
-  auto packed = std::make_shared<Layout>();
-  for (int64_t s = 0; s < layout.samples(); ++s) packed->append(layout.spans[s].length, 0);
-  return packed;
+  return layout.derived("without gaps", [&] {
+    auto packed = std::make_shared<Layout>();
+    for (int64_t s = 0; s < layout.samples(); ++s) packed->append(layout.spans[s].length, 0);
+    return packed;
+  });
 }
 
 }  // namespace

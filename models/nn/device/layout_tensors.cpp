@@ -69,8 +69,8 @@ LayoutTensors made(const Layout& layout, at::Device device) {
 }  // namespace
 
 const LayoutTensors& tensors_of(const Layout& layout, at::Device device) {
-  const std::lock_guard lock(layout.on_device.mutex);
-  auto& held = layout.on_device.tensors;
+  const std::lock_guard lock(layout.made.mutex);
+  auto& held = layout.made.tensors;
   if (held == nullptr || held->device != device) held = std::make_shared<const LayoutTensors>(made(layout, device));
   return *held;
 }
@@ -83,8 +83,8 @@ LayoutPtr shape_of(const Layout& layout) {
 }
 
 void set_samples(const Layout& shape, const Layout& layout, at::Device device) {
-  const std::lock_guard lock(shape.on_device.mutex);
-  auto& held = shape.on_device.tensors;
+  const std::lock_guard lock(shape.made.mutex);
+  auto& held = shape.made.tensors;
   if (held == nullptr)
     held = std::make_shared<const LayoutTensors>(made(layout, device));
   else
@@ -94,8 +94,8 @@ void set_samples(const Layout& shape, const Layout& layout, at::Device device) {
 at::Tensor tensor_of_spans(const Layout& layout, const std::string& name, at::Device device,
                            const std::function<at::Tensor()>& make) {
   if (!layout.shape_only) return sent(make(), device);
-  const std::lock_guard lock(layout.on_device.mutex);
-  at::Tensor& held = layout.on_device.others[name];
+  const std::lock_guard lock(layout.made.mutex);
+  at::Tensor& held = layout.made.others[name];
   if (!held.defined()) held = sent(make(), device);
   return held;
 }
