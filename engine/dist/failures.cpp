@@ -105,7 +105,9 @@ std::string details_of(const std::string& message) {
   constexpr std::string_view kHeading = "Last error:\n";
   const size_t at = message.find(kHeading);
   if (at == std::string::npos) return indented(message);
-  return indented(std::string(message).replace(at, kHeading.size(), "Last error: "));
+  const std::string before = message.substr(0, at), reason = message.substr(at + kHeading.size());
+  const bool is_empty = reason.find_first_not_of(" \n") == std::string::npos;
+  return indented(is_empty ? before : before + "Last error: " + reason);
 }
 
 void throw_translated(const char* what, const std::exception& error) {

@@ -45,6 +45,12 @@ TEST(CollectiveFailures, ALostRankKeepsAllOfNcclsLines) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
+TEST(CollectiveFailures, AReasonThatNcclDoesNotKnowHasNoLine) {
+  const std::string text =
+      thrown_as<PeerError>([] { throw std::runtime_error("NCCL error in: a.cpp:1\nncclRemoteError: it failed.\nLast error:\n\n"); });
+  EXPECT_EQ(text, "a reduction failed: another rank was lost.\n  NCCL error in: a.cpp:1\n  ncclRemoteError: it failed.");
+}
+
 TEST(CollectiveFailures, TorchsErrorsLoseTheirBacktrace) {
   const std::string text = thrown_as<PeerError>([] { TORCH_CHECK(false, kNcclLines); });
   EXPECT_NE(text.find("Connection refused"), std::string::npos) << text;

@@ -96,21 +96,6 @@ class Strategies(OnDevices):
                 found, expected = results(self.folder / name), results(self.folder / (name + "_cpu"))
                 self.assert_near(found, expected, 2e-5)
 
-    def test_launched_runs_with_our_kernels_train_as_on_the_cpu(self):
-        """The CUDA kernels' text, emulated, on the device's memory and streams."""
-        common = {"deterministic": True, "training": {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "max_steps": 2},
-                  "evaluation": None, "data": {"validation": None}}
-        self.set_environment("TRAINER_EMULATED_KERNELS", "1")
-        for name, (ranks, changes) in STRATEGIES.items():
-            with self.subTest(name):
-                self.launch(self.job_on_devices(name, ranks, common, changes))
-                on_cpu = {**changes, "use_cpu": True, "distributed_type": changes.get("distributed_type", "MULTI_CPU")}
-                with mock.patch.dict(os.environ):
-                    os.environ.pop("TRAINER_ACCELERATOR_LIBRARY")
-                    os.environ.pop("TRAINER_EMULATED_KERNELS")
-                    self.launch(self.job_on_devices(name + "_cpu", ranks, common, on_cpu))
-                self.assert_near(results(self.folder / name), results(self.folder / (name + "_cpu")), 2e-5)
-
     def test_hybrid_sharding_trains_as_one_rank_on_the_cpu(self):
         """Shards within two groups of two ranks, whose gradients are summed over both groups."""
         common = {"deterministic": True, "evaluation": {"eval_steps": 2, "generate": True},
@@ -175,6 +160,24 @@ class Strategies(OnDevices):
                 shutil.rmtree(self.folder / cut / "checkpoint-4")
                 self.launch(self.job_on_devices(cut, 2, common, changes))
                 self.assert_same_run(self.folder / cut, self.folder / whole)
+
+
+class OurKernels(OnDevices):
+    """The CUDA kernels' text, emulated, on the device's memory and streams."""
+
+    def test_launched_runs_train_as_on_the_cpu(self):
+        common = {"deterministic": True, "training": {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "max_steps": 2},
+                  "evaluation": None, "data": {"validation": None}}
+        self.set_environment("TRAINER_EMULATED_KERNELS", "1")
+        for name, (ranks, changes) in STRATEGIES.items():
+            with self.subTest(name):
+                self.launch(self.job_on_devices(name, ranks, common, changes))
+                on_cpu = {**changes, "use_cpu": True, "distributed_type": changes.get("distributed_type", "MULTI_CPU")}
+                with mock.patch.dict(os.environ):
+                    os.environ.pop("TRAINER_ACCELERATOR_LIBRARY")
+                    os.environ.pop("TRAINER_EMULATED_KERNELS")
+                    self.launch(self.job_on_devices(name + "_cpu", ranks, common, on_cpu))
+                self.assert_near(results(self.folder / name), results(self.folder / (name + "_cpu")), 2e-5)
 
 
 class Synchronizations(OnDevices):
