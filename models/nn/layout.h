@@ -92,8 +92,8 @@ struct Layout {
       if (std::exchange(next, span.begin + span.length) != span.begin) return true;
     return false;
   }
-  /// The layout that `make` makes of nothing but this one and `name`. Later layers get the same one, and with it its
-  /// tensors on the device.
+  /// What `make` makes for attention on these rows: later layers, for which it would be the same, get it by `name`, and
+  /// with it its tensors on the device.
   template <class Make>
   std::shared_ptr<const Layout> derived(const std::string& name, const Make& make) const {
     const std::lock_guard lock(made.mutex);

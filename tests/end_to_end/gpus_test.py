@@ -26,12 +26,14 @@ def gpu(minor, card=H100, used=0):
     return f"gpu|{name}|GPU-{0xaaa0 + minor:08x}-1111|00000000:{0x18 + minor:02X}:00.0|{minor}|{capability}|{total}|{used}"
 
 
-def linked_programs():
-    """A folder of the programs' own, beside theirs, for another GPU library."""
+def linked_programs(gpus=None):
+    """A folder of the programs' own, beside theirs, for another GPU library: `gpus`, one of theirs, or none yet."""
     programs = pathlib.Path(TRAINER).parent
     folder = pathlib.Path(tempfile.mkdtemp(dir=programs.parent))
     for name in ("trainer", "trainer-worker", "trainer-prepare"):
         os.link(programs / name, folder / name)
+    if gpus is not None:
+        os.link(programs / gpus, folder / "libtrainer_cuda.so")
     return folder
 
 
@@ -203,9 +205,8 @@ class NvmlThreads(EndToEnd):
 
     def setUp(self):
         super().setUp()
-        self.programs = linked_programs()
+        self.programs = linked_programs("libtrainer_simulated.so")
         self.addCleanup(shutil.rmtree, self.programs)
-        os.link(pathlib.Path(TRAINER).parent / "libtrainer_simulated.so", self.programs / "libtrainer_cuda.so")
         nvml = self.write("nvml.txt", "\n".join([DRIVER, gpu(0)]) + "\n")
         self.environment = {**os.environ, "LD_LIBRARY_PATH": FAKE_NVML, "FAKE_NVML": str(nvml), "FAKE_NVML_THREAD": "1"}
 

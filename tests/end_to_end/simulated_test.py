@@ -43,6 +43,14 @@ class OnDevices(EndToEnd):
             changes = ({"model": {"config": None}, "data": {"max_source_length": None}}, *changes)
         return self.job(output, {"use_cpu": False, "num_processes": ranks, "distributed_type": "MULTI_GPU"}, *changes)
 
+    def launch_on_cpu(self, output, ranks, *changes):
+        """The same job without devices; returns its results."""
+        with mock.patch.dict(os.environ):
+            os.environ.pop("TRAINER_ACCELERATOR_LIBRARY")
+            os.environ.pop("TRAINER_EMULATED_KERNELS", None)
+            self.launch(self.job_on_devices(output, ranks, {"distributed_type": "MULTI_CPU"}, *changes, {"use_cpu": True}))
+        return results(self.folder / output)
+
     def assert_near(self, found, expected, tolerance, keys=("loss", "grad_norm", "eval_loss")):
         self.assertEqual([line["step"] for line in found], [line["step"] for line in expected])
         for line, same in zip(found, expected):
@@ -54,7 +62,7 @@ class OnDevices(EndToEnd):
 class Strategies(OnDevices):
     def test_a_part_of_the_selftest(self):
         """For two ranks; `trainer selftest --device cuda` on this library takes a few seconds a case. With our kernels, as on
-        a GPU; launched runs have reference layers."""
+        a GPU; the launched runs of this class have reference layers."""
         self.set_environment("TRAINER_EMULATED_KERNELS", "1")
         for part in ("GPT-2 LoRA FSDP SHARD_GRAD_OP 2 sent x", "GPT-2 LoRA FSDP FULL_SHARD 2 offload x4",
                      "GPT-2 LoRA TP 2 by rows", "GPT-2 LoRA PP 2"):
@@ -82,34 +90,24 @@ class Strategies(OnDevices):
                 ("post", 2, {"distributed_type": "FSDP", "fsdp_config": {
                     "fsdp_forward_prefetch": True, "fsdp_backward_prefetch": "BACKWARD_POST",
                     "fsdp_sharding_strategy": "SHARD_GRAD_OP"}}),
-                ("tensor", 2, {"parallelism_config": {"parallelism_config_tp_size": 2}}),
-                ("pipeline", 2, {**CAUSAL, "parallelism_config": {"parallelism_config_pp_size": 2}}),
-                ("context", 2, {**CAUSAL, "parallelism_config": {"parallelism_config_cp_size": 2}})):
+                *((name, *STRATEGIES[name]) for name in ("tensor", "pipeline", "context"))):
             with self.subTest(name):
                 self.launch(self.job_on_devices(name, ranks, common, changes))
-                on_cpu = {**changes, "use_cpu": True}
-                if "distributed_type" not in changes:
-                    on_cpu["distributed_type"] = "MULTI_CPU"
-                os.environ.pop("TRAINER_ACCELERATOR_LIBRARY")
-                self.launch(self.job_on_devices(name + "_cpu", ranks, common, on_cpu))
-                os.environ["TRAINER_ACCELERATOR_LIBRARY"] = LIBRARY
-                found, expected = results(self.folder / name), results(self.folder / (name + "_cpu"))
-                self.assert_near(found, expected, 2e-5)
+                expected = self.launch_on_cpu(name + "_cpu", ranks, common, changes)
+                self.assert_near(results(self.folder / name), expected, 2e-5)
 
     def test_hybrid_sharding_trains_as_one_rank_on_the_cpu(self):
         """Shards within two groups of two ranks, whose gradients are summed over both groups."""
         common = {"deterministic": True, "evaluation": {"eval_steps": 2, "generate": True},
                   "training": {"per_device_train_batch_size": 1, "global_batch_size": 8, "max_grad_norm": 0.5, "max_steps": 4}}
-        os.environ.pop("TRAINER_ACCELERATOR_LIBRARY")
-        self.launch(self.job_on_devices("cpu", 1, common, {"use_cpu": True, "distributed_type": "NO"}))
-        os.environ["TRAINER_ACCELERATOR_LIBRARY"] = LIBRARY
+        expected = self.launch_on_cpu("cpu", 1, common, {"distributed_type": "NO"})
         for strategy in ("HYBRID_SHARD", "HYBRID_SHARD_ZERO2"):
             with self.subTest(strategy):
                 self.launch(self.job_on_devices(strategy, 4, common, {
                     "distributed_type": "FSDP", "fsdp_config": {"fsdp_sharding_strategy": strategy},
                     "parallelism_config": {"parallelism_config_dp_replicate_size": 2,
                                            "parallelism_config_dp_shard_size": 2}}))
-                self.assert_near(results(self.folder / strategy), results(self.folder / "cpu"), 2e-5)
+                self.assert_near(results(self.folder / strategy), expected, 2e-5)
 
     def test_fused_attention_trains_as_the_cpu(self):
         """With grouped heads and a window, which no dropout within attention keeps from libtorch's fused operators. In
@@ -130,13 +128,8 @@ class Strategies(OnDevices):
                 run = self.launch(self.job_on_devices(name, 2, common, changes))
                 self.assertIn("attention: flash attention\n" if precision == "bf16" else "attention: memory-efficient",
                               run.out + run.err)
-                on_cpu = {**changes, "use_cpu": True}
-                if "distributed_type" not in changes:
-                    on_cpu["distributed_type"] = "MULTI_CPU"
-                os.environ.pop("TRAINER_ACCELERATOR_LIBRARY")
-                self.launch(self.job_on_devices(name + "_cpu", 2, common, on_cpu))
-                os.environ["TRAINER_ACCELERATOR_LIBRARY"] = LIBRARY
-                found, expected = results(self.folder / name), results(self.folder / (name + "_cpu"))
+                expected = self.launch_on_cpu(name + "_cpu", 2, common, changes)
+                found = results(self.folder / name)
                 if precision == "bf16":
                     self.assert_near(found[:1], expected[:1], 2e-2)
                     self.assert_near(found, expected, 1e-2, ("loss", "eval_loss"))
@@ -172,12 +165,8 @@ class OurKernels(OnDevices):
         for name, (ranks, changes) in STRATEGIES.items():
             with self.subTest(name):
                 self.launch(self.job_on_devices(name, ranks, common, changes))
-                on_cpu = {**changes, "use_cpu": True, "distributed_type": changes.get("distributed_type", "MULTI_CPU")}
-                with mock.patch.dict(os.environ):
-                    os.environ.pop("TRAINER_ACCELERATOR_LIBRARY")
-                    os.environ.pop("TRAINER_EMULATED_KERNELS")
-                    self.launch(self.job_on_devices(name + "_cpu", ranks, common, on_cpu))
-                self.assert_near(results(self.folder / name), results(self.folder / (name + "_cpu")), 2e-5)
+                expected = self.launch_on_cpu(name + "_cpu", ranks, common, changes)
+                self.assert_near(results(self.folder / name), expected, 2e-5)
 
 
 class Synchronizations(OnDevices):
@@ -235,9 +224,7 @@ class Synchronizations(OnDevices):
                 ("ddp", 2, {}),
                 ("fsdp", 2, {"distributed_type": "FSDP", **whole}),
                 ("fsdp_fp16", 2, {"distributed_type": "FSDP", "mixed_precision": "fp16"}),
-                ("hybrid", 4, {"distributed_type": "FSDP", "fsdp_config": {"fsdp_sharding_strategy": "HYBRID_SHARD"},
-                               "parallelism_config": {"parallelism_config_dp_replicate_size": 2,
-                                                      "parallelism_config_dp_shard_size": 2}}),
+                ("hybrid", *STRATEGIES["hybrid"]),
                 ("activation_offload", 1, {"distributed_type": "NO", "training": {"gradient_checkpointing": True,
                                                                                   "activation_offloading": True}}),
                 ("lora", 2, {"distributed_type": "FSDP", "lora": {"r": 4, "lora_dropout": 0.1}}),
@@ -245,8 +232,8 @@ class Synchronizations(OnDevices):
                 ("tensor", 2, {"parallelism_config": {"parallelism_config_tp_size": 2}}),
                 ("sequence", 2, {"parallelism_config": {"parallelism_config_tp_size": 2,
                                                         "parallelism_config_tp_sequence_parallel": True}}),
-                ("context", 2, {**CAUSAL, "parallelism_config": {"parallelism_config_cp_size": 2}}),
-                ("pipeline", 2, {**CAUSAL, "parallelism_config": {"parallelism_config_pp_size": 2}})):
+                ("context", *STRATEGIES["context"]),
+                ("pipeline", *STRATEGIES["pipeline"])):
             with self.subTest(name):
                 few, more = (self.counted(name, ranks, steps, changes) for steps in (2, 5))
                 self.assertEqual([(b - a) / 3 for a, b in zip(few, more)], [1] * ranks)
@@ -385,10 +372,7 @@ class Offload(OnDevices):
 
     def on_cpu(self, output, *changes):
         """One rank."""
-        os.environ.pop("TRAINER_ACCELERATOR_LIBRARY")
-        config = self.job_on_devices(output, 1, self.UPDATES, *changes, {"use_cpu": True, "distributed_type": "NO"})
-        self.launch(config)
-        os.environ["TRAINER_ACCELERATOR_LIBRARY"] = LIBRARY
+        self.launch_on_cpu(output, 1, self.UPDATES, *changes, {"distributed_type": "NO"})
 
     def test_runs_train_as_one_rank_on_the_cpu(self):
         """With dropout, accumulation, clipping, evaluation and saves."""

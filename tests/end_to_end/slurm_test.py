@@ -167,9 +167,8 @@ class BoundGpus(Jobs):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.programs = linked_programs()
+        cls.programs = linked_programs("libtrainer_simulated.so")
         cls.addClassCleanup(shutil.rmtree, cls.programs)
-        os.link(pathlib.Path(TRAINER).parent / "libtrainer_simulated.so", cls.programs / "libtrainer_cuda.so")
 
     def step_on_gpus(self, *flags, tasks=4, changes=()):
         config = self.job("output", SHORT, self.GPUS, *changes)

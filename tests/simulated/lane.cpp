@@ -62,6 +62,13 @@ Lane::Gloo make_gloo(const c10::intrusive_ptr<c10d::Store>& store, int rank, int
   return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, options);
 }
 
+/// As NCCL's watchdog, in whose thread nothing catches it. By one lane: a second one's would change its message.
+[[noreturn]] void end_process(const std::string& text) {
+  static std::mutex only_one;
+  only_one.lock();
+  throw std::runtime_error(text);
+}
+
 }  // namespace
 
 Lane::Lane(std::string name, c10::intrusive_ptr<c10d::Store> store, int rank, int size, int device,
@@ -133,13 +140,10 @@ void Lane::run(Job& job) {
 /// As NCCL's errors and its watchdog say it. A timeout ends the process; another failure ends whoever waits for the
 /// collective, and, if nobody does within kUntilWatchdog, the process too.
 void Lane::fail(Job& job, const std::string& reason) {
-  static std::mutex end_of_the_process;  // by one lane: a second one's would change its message
-  if (reason.find("imed out") != std::string::npos) {  // thrown in the watchdog's thread
-    end_of_the_process.lock();
-    throw std::runtime_error(fmt::format("[Rank {}] Watchdog caught collective operation timeout: WorkNCCL({}, {}) ran "
-                                         "for {} milliseconds before timing out.",
-                                         rank_, name_, job.what, timeout_.count()));
-  }
+  if (reason.find("imed out") != std::string::npos)
+    end_process(fmt::format("[Rank {}] Watchdog caught collective operation timeout: WorkNCCL({}, {}) ran for {} "
+                            "milliseconds before timing out.",
+                            rank_, name_, job.what, timeout_.count()));
   const std::string nccl = fmt::format("NCCL error in: ProcessGroupNCCL.cpp, remote process exited or there was a network error, "
                                        "NCCL version 2.27.5\nncclRemoteError: A call failed possibly due to a network error or a "
                                        "remote process exiting prematurely.\nLast error:\n{} of {}: {}",
@@ -148,9 +152,7 @@ void Lane::fail(Job& job, const std::string& reason) {
   job.done->setError(std::make_exception_ptr(std::runtime_error(nccl)));
   std::unique_lock lock(mutex_);
   if (changed_.wait_for(lock, kUntilWatchdog, [&] { return ends_ || aborted_; })) return;
-  end_of_the_process.lock();
-  throw std::runtime_error(
-      fmt::format("[Rank {}] Process group watchdog thread terminated with exception: {}", rank_, nccl));
+  end_process(fmt::format("[Rank {}] Process group watchdog thread terminated with exception: {}", rank_, nccl));
 }
 
 void Lane::abort() {

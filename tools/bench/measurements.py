@@ -43,8 +43,7 @@ def merged(lines: list[dict], new: dict) -> list[dict]:
 
 def keep(path: pathlib.Path, measured: dict) -> None:
     """Adds what the command, the title and the results are to the file, with this machine and day."""
-    new = {"command": measured["command"], "machine": machine.describe(), "day": datetime.date.today().isoformat(),
-           **measured}
+    new = {"machine": machine.describe(), "day": datetime.date.today().isoformat(), **measured}
     lines = merged(read(path), new)
     if new not in lines:
         print("void: the file keeps the earlier measurement")

@@ -1,9 +1,9 @@
 """Writes docs/performance.md from the lines that `bench.py --json` has written: report.py RESULTS PAGE"""
 
-import json
 import pathlib
 import sys
 
+import measurements
 from scaling import LENGTH, table
 
 HEAD = """# Performance beside the peer
@@ -77,7 +77,7 @@ def summary(lines: list[dict]) -> list[str]:
                 memory = "largest_process" in row
                 part = f"{table['trainer']['largest_process'] / row['largest_process']:.0%}" if memory else ""
                 rows.append(f"| {job_of(line)} | {name} | {ratio(row)} | {part} | "
-                            f"{line['machine'].split(', Linux')[0]} | {line['day']} |")
+                            f"{measurements.hardware(line)} | {line['day']} |")
     return rows
 
 
@@ -95,7 +95,7 @@ def roofline(lines: list[dict]) -> list[str]:
         rows.append(f"| {job_of(line)} | {found['products_at_peak']:.3f} s at "
                     f"{found['peak_flops'] / 1e9:.0f} GFLOP/s | {found['products_at_peak'] / found['seconds']:.0%} | "
                     f"{share[0]:.0%}, {share[1]:.0%}, {1 - sum(share):.0%} | {', '.join(bounds)} | "
-                    f"{line['machine'].split(', Linux')[0]} | {line['day']} |")
+                    f"{measurements.hardware(line)} | {line['day']} |")
     return rows
 
 
@@ -119,7 +119,7 @@ def cost_against_size(lines: list[dict]) -> list[str]:
 
 def main() -> None:
     results, page = map(pathlib.Path, sys.argv[1:])
-    lines = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+    lines = measurements.read(results)
     scaling, lines = [line for line in lines if "scaling" in line], [line for line in lines if "scaling" not in line]
     text = [HEAD, *summary(lines), ""]
     if len(rows := roofline(lines)) > 2:
