@@ -24,12 +24,16 @@ int64_t least_size(at::ScalarType type, int parts) {
 
 }  // namespace
 
+bool has_bf16_product_of_fp32(int64_t m, int64_t n, int64_t k) {
+  const int parts = bf16_parts();
+  return bf16_multiply_for(parts) != nullptr && std::min({m, n, k}) >= least_size(at::kFloat, parts);
+}
+
 bool has_bf16_product(const at::Tensor& a, const at::Tensor& b) {
-  const at::ScalarType type = a.scalar_type();
-  if (type != at::kFloat && type != at::kBFloat16) return false;
-  const int parts = type == at::kFloat ? bf16_parts() : 1;
-  return bf16_multiply_for(parts) != nullptr &&
-         std::min({a.size(0), a.size(1), b.size(1)}) >= least_size(type, parts) && !is_for_onednn(a);
+  const int64_t m = a.size(0), n = b.size(1), k = a.size(1);
+  if (a.scalar_type() == at::kFloat) return has_bf16_product_of_fp32(m, n, k);
+  return a.scalar_type() == at::kBFloat16 && bf16_multiply_for(1) != nullptr &&
+         std::min({m, n, k}) >= least_size(at::kBFloat16, 1) && !is_for_onednn(a);
 }
 
 void bf16_product(const at::Tensor& given_a, const at::Tensor& given_b, const at::Tensor& added, float beta,

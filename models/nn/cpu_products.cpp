@@ -21,17 +21,9 @@ namespace {
 using Product = void(const at::Tensor& a, const at::Tensor& b, const at::Tensor& added, float beta, float alpha,
                      const at::Tensor& out);
 
-bool leaves_all_to_mkl() {
-  static const bool leaves = [] {
-    const char* const blas = std::getenv("TRAINER_BLAS");
-    return blas != nullptr && std::string_view(blas) == "mkl";
-  }();
-  return leaves;
-}
-
 /// Null where libtorch's own is used. That includes operands that don't fit together, about which it has the messages.
 Product* product_for(const at::Tensor& a, const at::Tensor& b) {
-  if (leaves_all_to_mkl()) return nullptr;
+  if (leaves_all_to_libtorch()) return nullptr;
   if (a.dim() != 2 || b.dim() != 2 || a.size(1) != b.size(0) || a.scalar_type() != b.scalar_type()) return nullptr;
   if (has_bf16_product(a, b)) return bf16_product;
   return has_half_product(a, b) ? half_product : has_fp32_product(a) ? fp32_product : nullptr;
@@ -93,8 +85,16 @@ torch::Library* replaced_operators() {
 
 }  // namespace
 
+bool leaves_all_to_libtorch() {
+  static const bool leaves = [] {
+    const char* const blas = std::getenv("TRAINER_BLAS");
+    return blas != nullptr && std::string_view(blas) == "mkl";
+  }();
+  return leaves;
+}
+
 bool products_ignore_threads(at::ScalarType type) {
-  return !leaves_all_to_mkl() && uses_fp32_products() &&
+  return !leaves_all_to_libtorch() && uses_fp32_products() &&
          (type == at::kFloat || (type == at::kBFloat16 && bf16_multiply_for(1) != nullptr));
 }
 

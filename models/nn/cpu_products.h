@@ -14,6 +14,9 @@ namespace trainer::nn {
 /// Replaces libtorch's mm and addmm. Called before the first product; later calls do nothing.
 void use_cpu_products();
 
+/// Whether TRAINER_BLAS=mkl is set.
+bool leaves_all_to_libtorch();
+
 /// Whether each element of a product of this dtype is the same sum with any number of threads. MKL doesn't promise it.
 bool products_ignore_threads(at::ScalarType type);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "models/nn/tiled_operand.h"
+
 namespace trainer::nn {
 namespace {
 
@@ -39,8 +41,9 @@ bool has_few_rows(const TileKernels& kernels, int64_t m, int64_t n, int64_t k) {
   return std::min(n, k) >= kLeast && (m <= kFew || (m <= two && m >= two - kUnused));
 }
 
+template <class Operand>
 void few_rows_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
-                   Strided<float> b, float beta, float* c, int64_t c_stride) {
+                   const Operand& b, float beta, float* c, int64_t c_stride) {
   const int64_t vectors = (m + kernels.lanes - 1) / kernels.lanes, width = vectors * kernels.lanes;
   const float* const rows = transposed_rows(kernels, a, m, k, width);
   alignas(64) float sums[kBlock * kPanelColumns];
@@ -51,25 +54,31 @@ void few_rows_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, 
       const bool tall = vectors == 1 && columns - first >= kTallRows;
       height = tall ? kTallRows : std::min(kTileRows, columns - first);
       const auto multiply = tall ? kernels.tall : kernels.multiply[vectors - 1][height - 1];
-      // The next columns are fetched if they are one run of memory.
-      const bool fetches = b.columns == k && column + first + height < n;
-      const float* const next = fetches ? b.at(0, column + first + height).data : rows;
-      for (int64_t term = 0; term < k; term += kPanelTerms)
-        multiply({.a = {b.at(term, column + first).data, b.columns, 1},
+      const char* const next = b.after(column + first + height);
+      for (int64_t term = 0; term < k; term += kPanelTerms) {
+        const int64_t terms = std::min(kPanelTerms, k - term);
+        const Columns part = b.columns(column + first, height, term, terms);
+        multiply({.a = {part.data, part.stride, 1},
                   .b = rows + term * width,
                   .b_stride = width,
-                  .terms = std::min(kPanelTerms, k - term),
+                  .terms = terms,
                   .last = kernels.lanes,
                   .alpha = alpha,
                   .beta = term == 0 ? beta : 1,
                   .c = sums + first * width,
                   .c_stride = width,
-                  .fetch = fetches ? next + term * height : next,
-                  .fetch_stride = fetches ? kLine * kLinesPerFetch : 0,
-                  .terms_per_fetch = kLine * kLinesPerFetch / height});
+                  .fetch = next != nullptr ? next + b.bytes_of(term * height) : reinterpret_cast<const char*>(rows),
+                  .fetch_stride = next != nullptr ? kBytesPerFetch : 0,
+                  .terms_per_fetch = kPanelTerms * kBytesPerFetch / b.bytes_of(kPanelTerms * height)});
+      }
     }
     store(kernels, sums, width, m, columns, c + column, c_stride);
   }
 }
+
+template void few_rows_gemm(const TileKernels&, int64_t, int64_t, int64_t, float, Strided<float>, const PlainOperand&,
+                            float, float*, int64_t);
+template void few_rows_gemm(const TileKernels&, int64_t, int64_t, int64_t, float, Strided<float>, const StoredOperand&,
+                            float, float*, int64_t);
 
 }  // namespace trainer::nn

@@ -20,9 +20,10 @@ namespace trainer::nn {
 /// Whether few_rows_gemm() takes less time than tiled_gemm() for a transposed `b`.
 bool has_few_rows(const TileKernels& kernels, int64_t m, int64_t n, int64_t k);
 
-/// tiled_gemm() for a transposed `b`, whose terms lie one after the other, and at most as many rows as a tile has
+/// tiled_gemm() for a transposed `b`, a PlainOperand or a StoredOperand, and at most as many rows as a tile has
 /// columns.
+template <class Operand>
 void few_rows_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
-                   Strided<float> b, float beta, float* c, int64_t c_stride);
+                   const Operand& b, float beta, float* c, int64_t c_stride);
 
 }  // namespace trainer::nn

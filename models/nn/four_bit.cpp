@@ -19,6 +19,7 @@ namespace trainer::nn {
 namespace {
 
 constexpr int64_t kScaleGroup = 256, kGrain = 512;  // blocks
+constexpr int64_t kMostBlocks = 4;                  // that a panel has of a row
 
 // -0 has a code of its own, the code after 0's.
 constexpr FourBitCode kNf4{
@@ -129,8 +130,45 @@ struct Format {
     });
   }
 
+  struct Rows : StoredRows {
+    Rows(const at::Tensor& blocks, const at::Tensor& groups, int64_t blocks_of_group)
+        : StoredRows(blocks.const_data_ptr<uint8_t>(), blocks.size(1), kFourBitBlock, kBytes),
+          shared(groups),
+          group(blocks_of_group) {}
+
+    void widen(int64_t row, int64_t column, int64_t rows, int64_t columns, float* to,
+               int64_t to_stride) const override {
+      const int64_t count = columns / kFourBitBlock;
+      for (int64_t r = 0; r < rows; ++r) {
+        const auto* const first = reinterpret_cast<const uint8_t*>(at(row + r, column));
+        float scales[kMostBlocks];
+        for (int64_t b = 0; b < count; ++b) scales[b] = scale(first + b * kBytes);
+        decode_four_bits(first + kScale, kBytes, scales, kCode, count, to + r * to_stride);
+      }
+    }
+
+    float scale(const uint8_t* of_block) const {
+      if constexpr (doubled) {
+        const int64_t index = (of_block - reinterpret_cast<const uint8_t*>(data)) / kBytes;
+        const float* const of_group = shared.const_data_ptr<float>() + 2 * (index / group);
+        return scale_map()[*of_block] * of_group[0] + of_group[1];
+      } else {
+        float stored;
+        std::memcpy(&stored, of_block, sizeof stored);
+        return stored;
+      }
+    }
+
+    at::Tensor shared;  // [groups, 2]
+    int64_t group;
+  };
+
+  static std::unique_ptr<StoredRows> rows(const at::Tensor& blocks, const at::Tensor& shared, int64_t group) {
+    return std::make_unique<Rows>(blocks, shared, group);
+  }
+
   static PackedFormat format(const char* name) {
-    PackedFormat made{name, kFourBitBlock, kBytes, kScale, encode, decode};
+    PackedFormat made{name, kFourBitBlock, kBytes, kScale, encode, decode, rows};
     if (!doubled) return made;
     made.group = kScaleGroup;
     made.summary = largest;

@@ -8,13 +8,13 @@
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/embedding_dense_backward.h>
 #include <ATen/ops/linear.h>
-#include <ATen/ops/mm.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/nn/cpu_products.h"
 #include "models/nn/device/layout_tensors.h"
 #include "models/nn/reference/reference.h"
 #include "models/nn/saved.h"
+#include "models/nn/stored_weight.h"
 #include "models/nn/weight_gradient.h"
 
 namespace trainer::nn {
@@ -39,16 +39,19 @@ struct LinearOfKept : torch::autograd::Function<LinearOfKept> {
                             const std::optional<at::Tensor>& bias, const Kept& as) {
     ctx->save_for_backward({value});
     keep(ctx, as);
-    const at::Tensor w = matrix_of(value, as.storage, as.stored, x.scalar_type()).t();
-    return bias ? at::addmm(*bias, x, w) : at::mm(x, w);
+    if (bias) return at::addmm(*bias, x, matrix_of(value, as.storage, as.stored, x.scalar_type()).t());
+    return StoredWeight(value, as.storage, x).multiply(x, as.stored == Linear::Stored::kOutIn);
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx,
                                                  torch::autograd::variable_list grads) {
     const Kept& as = kept<Kept>(ctx);
-    const at::Tensor w = matrix_of(ctx->get_saved_variables()[0], as.storage, as.stored, grads[0].scalar_type()), none;
-    if (!as.gradient) return {at::mm(grads[0], w), none, none, none};
-    as.gradient->add_product(grads[0], w);
+    const at::Tensor value = ctx->get_saved_variables()[0], &grad = grads[0], none;
+    if (!as.gradient) {
+      const StoredWeight weight(value, as.storage, grad);
+      return {weight.multiply(grad, as.stored != Linear::Stored::kOutIn), none, none, none};
+    }
+    as.gradient->add_product(grad, matrix_of(value, as.storage, as.stored, grad.scalar_type()));
     return {none, none, none, none};
   }
 };

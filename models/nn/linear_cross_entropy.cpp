@@ -12,7 +12,6 @@
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
@@ -22,6 +21,7 @@
 #include "models/nn/reference/reference.h"
 #include "models/nn/saved.h"
 #include "models/nn/soft_cap.h"
+#include "models/nn/stored_weight.h"
 #include "models/nn/weight_gradient.h"
 
 namespace trainer::nn {
@@ -65,22 +65,27 @@ struct State {
 
 class Chunks {
  public:
-  Chunks(const at::Tensor& x, const at::Tensor& weight, const Targets& targets, const State& state)
-      : x_(x), weight_(weight), targets_(targets), state_(state), rows_(x.size(0)) {
+  Chunks(const at::Tensor& x, const at::Tensor& value, const Targets& targets, const State& state)
+      : x_(x),
+        targets_(targets),
+        state_(state),
+        rows_(x.size(0)),
+        size_(rows_of_chunk(rows_, state.most_rows)),
+        words_(value.size(0)),
+        weight_(value, state.storage, x.narrow(0, 0, std::min(size_, rows_))) {
     if (state.of_rows) x_grad = at::empty_like(x);
-    if (state.of_weight && rows_ == 0) weight_grad = at::zeros_like(weight);
+    if (state.of_weight && rows_ == 0) weight_grad = at::zeros({words_, x.size(1)}, x.options());
   }
 
   /// The loss of all rows, a scalar fp64.
   at::Tensor run() {
-    const int64_t size = rows_of_chunk(rows_, state_.most_rows);
     const bool wanted = state_.of_rows || state_.of_weight, at_once = wanted && !state_.rows_to_loss;
     const at::Tensor losses = at::empty({rows_}, x_.options().dtype(at::kDouble)),
                      log_sums = at::empty({rows_}, x_.options().dtype(at::kFloat)),
-                     buffer = at::empty({size, weight_.size(0)}, x_.options());
+                     buffer = at::empty({size_, words_}, x_.options());
     const auto for_each_chunk = [&](const auto& work) {
-      for (int64_t first = 0; first < rows_; first += size) {
-        const int64_t count = std::min(size, rows_ - first);
+      for (int64_t first = 0; first < rows_; first += size_) {
+        const int64_t count = std::min(size_, rows_ - first);
         work(first, count, buffer.narrow(0, 0, count));
       }
     };
@@ -97,7 +102,7 @@ class Chunks {
     weights_ = loss.weights;
     if (wanted && !at_once)
       for_each_chunk([&](int64_t first, int64_t count, const at::Tensor& logits) {
-        if (size < rows_) compute_logits(first, count, logits);
+        if (size_ < rows_) compute_logits(first, count, logits);
         add_gradients(first, count, logits, log_sums.narrow(0, first, count));
       });
     return loss.sum;
@@ -108,7 +113,7 @@ class Chunks {
 
  private:
   void compute_logits(int64_t first, int64_t count, at::Tensor logits) const {
-    at::mm_out(logits, x_.narrow(0, first, count), weight_.t());
+    weight_.multiply(x_.narrow(0, first, count), /*transposed=*/true, logits);
     if (state_.soft_cap > 0) soft_cap_(logits, state_.soft_cap);
   }
 
@@ -120,7 +125,7 @@ class Chunks {
     if (capped) soft_cap_backward_(slopes, logits, state_.soft_cap);
     if (state_.of_rows) {
       at::Tensor to = x_grad.narrow(0, first, count);
-      at::mm_out(to, slopes, weight_);
+      weight_.multiply(slopes, /*transposed=*/false, to);
     }
     if (state_.of_weight) add_to_weight_grad(slopes, x_.narrow(0, first, count));
   }
@@ -137,19 +142,20 @@ class Chunks {
     }
   }
 
-  const at::Tensor &x_, &weight_;
+  const at::Tensor& x_;
   const Targets& targets_;
   const State& state_;
-  at::Tensor weights_;  // of the rows' gradients, [U]; undefined: 1
-  int64_t rows_;
+  at::Tensor weights_;           // of the rows' gradients, [U]; undefined: 1
+  int64_t rows_, size_, words_;  // size_: rows of a chunk
+  StoredWeight weight_;
 };
 
 /// Saves gradients, and no logits.
 struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& given, const at::Tensor& value,
                             const Targets& targets, const State& state) {
-    const at::Tensor x = given.contiguous(), weight = state.storage.decode(value, x.scalar_type());
-    Chunks chunks(x, weight, targets, state);
+    const at::Tensor x = given.contiguous();
+    Chunks chunks(x, value, targets, state);
     const at::Tensor loss = chunks.run();
     ctx->save_for_backward({chunks.x_grad, chunks.weight_grad});
     ctx->saved_data["weight"] = value;

@@ -19,10 +19,10 @@ TRAINER_TILE_TARGET void multiply_tile(const Tile& tile) {
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) sums[r][v] = Isa::broadcast(0);
   const float *a = tile.a.data, *b = tile.b;
-  const float* fetch = tile.fetch;
+  const char* fetch = tile.fetch;
   for (int64_t t = 0; t < tile.terms; fetch += tile.fetch_stride) {
-    for (int64_t line = 0; line < kLinesPerFetch; ++line)  // few at a time: the core waits for few without stopping
-      __builtin_prefetch(fetch + line * kLine, /*rw=*/0, /*locality=*/2);
+    for (int64_t at = 0; at < kBytesPerFetch; at += kLine)  // few at a time: the core waits for few without stopping
+      __builtin_prefetch(fetch + at, /*rw=*/0, /*locality=*/2);
     for (const int64_t end = std::min(tile.terms, t + tile.terms_per_fetch); t < end;
          ++t, a += tile.a.columns, b += tile.b_stride) {
       typename Isa::Vector values[vectors];

@@ -56,6 +56,43 @@ void chunk_plain(PhiloxKey key, const uint32_t start[4], uint16_t* out) {
 }
 
 #if defined(__x86_64__)
+#define TRAINER_AVX2 __attribute__((target("avx2")))
+
+/// Low and high halves of the products of 8 lanes with a 32-bit multiplier.
+TRAINER_AVX2 inline void multiply(__m256i c, __m256i multiplier, __m256i& low, __m256i& high) {
+  constexpr int kOdd = 0xAA;
+  const __m256i even = _mm256_mul_epu32(c, multiplier), odd = _mm256_mul_epu32(_mm256_srli_epi64(c, 32), multiplier);
+  low = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), kOdd);
+  high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, kOdd);
+}
+
+/// As chunk_avx512, 8 lanes after the other.
+TRAINER_AVX2 void chunk_avx2(PhiloxKey key, const uint32_t start[4], uint16_t* out) {
+  const __m256i m0 = _mm256_set1_epi64x(kMultiplier0), m1 = _mm256_set1_epi64x(kMultiplier1);
+  for (int half = 0; half < 2; ++half) {
+    const __m256i first = _mm256_set1_epi32(static_cast<int>(start[3] + 8U * half));
+    __m256i c0 = _mm256_set1_epi32(static_cast<int>(start[0])), c1 = _mm256_set1_epi32(static_cast<int>(start[1]));
+    __m256i c2 = _mm256_set1_epi32(static_cast<int>(start[2]));
+    __m256i c3 = _mm256_add_epi32(first, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    for (int round = 0; round < kRounds; ++round) {
+      __m256i low0, high0, low1, high1;
+      multiply(c0, m0, low0, high0);
+      multiply(c2, m1, low1, high1);
+      const __m256i k0 = _mm256_set1_epi32(static_cast<int>(key.low + round * kWeyl0));
+      const __m256i k1 = _mm256_set1_epi32(static_cast<int>(key.high + round * kWeyl1));
+      c0 = _mm256_xor_si256(_mm256_xor_si256(high1, c1), k0);
+      c1 = low1;
+      c2 = _mm256_xor_si256(_mm256_xor_si256(high0, c3), k1);
+      c3 = low0;
+    }
+    auto* const to = reinterpret_cast<__m256i*>(out) + half;  // of a word, 16 lanes
+    _mm256_storeu_si256(to, c0);
+    _mm256_storeu_si256(to + 2, c1);
+    _mm256_storeu_si256(to + 4, c2);
+    _mm256_storeu_si256(to + 6, c3);
+  }
+}
+
 /// Low and high halves of the 16 products of c with a 32-bit multiplier.
 struct Products {
   __m512i low, high;
@@ -90,14 +127,18 @@ __attribute__((target("avx512f"))) void chunk_avx512(PhiloxKey key, const uint32
 }
 #endif
 
+auto* fastest_chunk() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return chunk_avx512;
+  if (__builtin_cpu_supports("avx2")) return chunk_avx2;
+#endif
+  return chunk_plain;
+}
+
 }  // namespace
 
 void philox_u16(PhiloxKey key, uint64_t position, uint32_t row, uint32_t first, int64_t chunks, uint16_t* out) {
-  auto* chunk_of = chunk_plain;
-#if defined(__x86_64__)
-  static const bool has_avx512 = __builtin_cpu_supports("avx512f") != 0;
-  if (has_avx512) chunk_of = chunk_avx512;
-#endif
+  static auto* const chunk_of = fastest_chunk();
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     const uint32_t start[4] = {static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32), row,
                                first + static_cast<uint32_t>(chunk) * kLanes};

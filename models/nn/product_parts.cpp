@@ -19,11 +19,11 @@ Extent part_of(int64_t size, int64_t parts, int64_t index, int64_t unit) {
   return {std::min(size, begin * unit), std::min(size, end * unit)};
 }
 
+}  // namespace
+
 at::Tensor with_contiguous_side(const at::Tensor& x) {
   return x.stride(0) == 1 || x.stride(1) == 1 ? x : x.contiguous();
 }
-
-}  // namespace
 
 void with_plain_operands(
     const at::Tensor& a, const at::Tensor& b, const at::Tensor& added, float beta, const at::Tensor& out,

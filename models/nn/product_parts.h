@@ -17,6 +17,9 @@ void with_plain_operands(
     const at::Tensor& a, const at::Tensor& b, const at::Tensor& added, float beta, const at::Tensor& out,
     c10::function_ref<void(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out)> multiply);
 
+/// `x` with a stride of 1.
+at::Tensor with_contiguous_side(const at::Tensor& x);
+
 struct Extent {
   int64_t begin, end;
   int64_t size() const { return end - begin; }

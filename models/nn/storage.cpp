@@ -9,6 +9,7 @@
 #include <ATen/ops/floor_divide.h>
 
 #include "engine/base/errors.h"
+#include "models/nn/half_rows.h"
 
 namespace trainer::nn {
 namespace {
@@ -81,12 +82,24 @@ at::Tensor Storage::encode(const at::Tensor& values, int64_t begin) const {
 
 at::Tensor Storage::decode(const at::Tensor& stored, at::ScalarType as, int64_t begin) const {
   if (!packed) return stored.to(as);
-  std::vector<int64_t> values = stored.sizes().vec();
-  values.back() = values.back() / packed->bytes * packed->block;
+  std::vector<int64_t> shape = stored.sizes().vec();
+  shape.back() = values(shape.back());
   const at::Tensor blocks = stored.reshape({-1, packed->bytes});
   const at::Tensor shared = shared_by(begin / packed->block, blocks.size(0), stored.device());
-  const at::Tensor decoded = packed->decode(blocks, as, shared).view(values);
+  const at::Tensor decoded = packed->decode(blocks, as, shared).view(shape);
   return transposed && decoded.dim() == 2 ? decoded.t() : decoded;
+}
+
+bool Storage::has_rows(const at::Tensor& stored) const {
+  if (stored.dim() != 2 || !stored.is_contiguous()) return false;
+  return packed ? packed->rows != nullptr : dtype == at::kBFloat16 || dtype == at::kHalf;
+}
+
+std::unique_ptr<StoredRows> Storage::rows(const at::Tensor& stored) const {
+  if (!packed) return half_rows(stored);
+  if (packed->group == 0 || (groups && groups->part.whole()))
+    return packed->rows(stored, groups ? groups->shared.contiguous() : at::Tensor(), packed->group);
+  return packed->rows(stored, shared_by(0, stored.numel() / packed->bytes, stored.device()), 1);
 }
 
 }  // namespace trainer::nn

@@ -9,6 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "models/nn/part.h"
+#include "models/nn/stored_rows.h"
 
 namespace trainer::nn {
 
@@ -24,6 +25,10 @@ struct PackedFormat {
   at::Tensor (*encode)(const at::Tensor& values, const at::Tensor& shared);
   /// blocks [n, bytes] uint8 → [n, block], in `dtype`.
   at::Tensor (*decode)(const at::Tensor& blocks, at::ScalarType dtype, const at::Tensor& shared);
+
+  /// What decode() reads of blocks [rows, n * bytes], for products; null: they need the decoded values. `shared`: what
+  /// each `group` of blocks shares.
+  std::unique_ptr<StoredRows> (*rows)(const at::Tensor& blocks, const at::Tensor& shared, int64_t group) = nullptr;
 
   int64_t group = 0;  // blocks of a group; 0: no groups
   /// values [n, block] fp32 → [n] fp32, which `share` needs of each block.
@@ -73,6 +78,7 @@ struct Storage {
   int64_t grain() const;
   /// The elements of a flat tensor that holds `values`, which are whole blocks.
   int64_t elements(int64_t values) const { return packed ? values / packed->block * packed->bytes : values; }
+  int64_t values(int64_t elements) const { return packed ? elements / packed->bytes * packed->block : elements; }
   int64_t bytes(int64_t values) const { return elements(values) * static_cast<int64_t>(c10::elementSize(dtype)); }
   /// The shape and the slice of a weight as it is stored: its own, or those of its transpose.
   Shape order(Shape values) const;
@@ -88,6 +94,9 @@ struct Storage {
   /// What `stored` holds, in `dtype`: a matrix in the weight's own order, a flat tensor in the stored one. A copy only
   /// if it is packed or its dtype differs.
   at::Tensor decode(const at::Tensor& stored, at::ScalarType as, int64_t begin = 0) const;
+  /// Whether products can read a stored matrix as it is, and how. Its rows must outlive what is returned.
+  bool has_rows(const at::Tensor& stored) const;
+  std::unique_ptr<StoredRows> rows(const at::Tensor& stored) const;
 
  private:
   /// What the groups of `count` blocks share, [count, 2]; undefined without groups.

@@ -22,13 +22,13 @@ struct Tile {
   float alpha, beta;
   float* c;
   int64_t c_stride;
-  // Lines to bring into the cache for a later tile, kLinesPerFetch every terms_per_fetch terms, and the distance to the
-  // next ones.
-  const float* fetch;
+  // What to bring into the cache for a later tile, kBytesPerFetch every terms_per_fetch terms, and the bytes from one
+  // fetch to the next.
+  const char* fetch;
   int64_t fetch_stride, terms_per_fetch;
 };
 
-inline constexpr int64_t kLine = 16, kLinesPerFetch = 4;  // a line: in floats
+inline constexpr int64_t kLine = 64, kBytesPerFetch = 4 * kLine;
 inline constexpr int64_t kMostTermsPerFetch = 16, kLeastTermsPerFetch = 4;
 
 struct TileKernels {

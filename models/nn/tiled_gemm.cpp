@@ -5,6 +5,7 @@
 
 #include "models/nn/few_rows_gemm.h"
 #include "models/nn/tile_kernels.h"
+#include "models/nn/tiled_operand.h"
 
 namespace trainer::nn {
 namespace {
@@ -12,23 +13,12 @@ namespace {
 // A panel is 64 KiB at most, packed rows are 1.5 MiB.
 constexpr int64_t kPackedRows = 256 * kTileRows;
 
-/// panel[t, c] = b[t, c], for terms x columns of b.
-void fill_panel(const TileKernels& kernels, Strided<float> b, int64_t terms, int64_t columns, float* panel) {
-  const int64_t stride = kernels.columns();
-  if (b.columns != 1) return transpose(kernels, b.data, b.columns, columns, terms, panel, stride);
-  for (int64_t t = 0; t < terms; ++t) std::copy_n(b.data + t * b.rows, columns, panel + t * stride);
-}
-
-/// The lines of a part of `b`, which the tiles of the part before it fetch into the cache: weights come from memory,
-/// and waiting for them takes as long as a seventh of the products.
+/// The memory of a later panel, which the tiles of this one fetch into the cache: weights come from memory, and waiting
+/// for them takes as long as a seventh of the products.
 class Ahead {
  public:
   /// `tiles`: which fetch them.
-  Ahead(Strided<float> b, int64_t terms, int64_t columns, int64_t tiles)
-      : b_(b),
-        stride_(b.columns == 1 ? b.rows : b.columns),
-        runs_(b.columns == 1 ? terms : columns),
-        fetches_(runs_ * ((b.columns == 1 ? columns : terms) / (kLine * kLinesPerFetch))) {
+  Ahead(const Lines& lines, int64_t tiles) : lines_(lines), fetches_(lines.runs * lines.fetches) {
     while (terms_per_fetch_ > kLeastTermsPerFetch && tiles * kPanelTerms / terms_per_fetch_ < fetches_)
       terms_per_fetch_ /= 2;
   }
@@ -37,15 +27,16 @@ class Ahead {
   /// apart.
   void fetch_with(Tile& tile) {
     const bool some = next_ < fetches_;
-    tile.fetch_stride = some ? stride_ : 0;
-    tile.fetch = some ? b_.data + next_ / runs_ * kLine * kLinesPerFetch + next_ % runs_ * stride_ : tile.b;
+    tile.fetch_stride = some ? lines_.stride : 0;
+    tile.fetch = some ? lines_.data + next_ / lines_.runs * kBytesPerFetch + next_ % lines_.runs * lines_.stride
+                      : reinterpret_cast<const char*>(tile.b);
     tile.terms_per_fetch = terms_per_fetch_;
     next_ += tile.terms / terms_per_fetch_;
   }
 
  private:
-  Strided<float> b_;
-  int64_t stride_, runs_, fetches_, next_ = 0;
+  Lines lines_;
+  int64_t fetches_, next_ = 0;
   int64_t terms_per_fetch_ = kMostTermsPerFetch;
 };
 
@@ -66,6 +57,49 @@ const TileKernels* find_kernels() {
   return avx512 != nullptr ? avx512 : avx2_tile_kernels();
 }
 
+template <class Operand>
+void multiply(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
+              const Operand& b, float beta, float* c, int64_t c_stride) {
+  if (b.transposed() && has_few_rows(kernels, m, n, k))
+    return few_rows_gemm(kernels, m, n, k, alpha, a, b, beta, c, c_stride);
+  // Whether enough panels read `a` again.
+  const bool packs_a = n > (a.columns == 1 ? 16 : 2) * kernels.columns();
+  if (packs_a && m > kPackedRows) {
+    for (int64_t row = 0; row < m; row += kPackedRows)
+      multiply(kernels, std::min(kPackedRows, m - row), n, k, alpha, a.at(row, 0), b, beta, c + row * c_stride,
+               c_stride);
+    return;
+  }
+  // Without terms, c is still multiplied by beta.
+  for (int64_t term = 0; term == 0 || term < k; term += kPanelTerms) {
+    const float* const packed =
+        packs_a ? packed_rows(a.at(0, term), m, std::min(kPanelTerms, k - term)).data() : nullptr;
+    for (int64_t column = 0; column < n; column += kernels.columns()) {
+      const Panel panel = b.panel(term, column, /*often=*/m > kTileRows);
+      const int64_t vectors = (panel.columns + kernels.lanes - 1) / kernels.lanes;
+      Tile tile{.a = {},
+                .b = panel.data,
+                .b_stride = panel.stride,
+                .terms = panel.terms,
+                .last = panel.columns - (vectors - 1) * kernels.lanes,
+                .alpha = alpha,
+                .beta = term == 0 ? beta : 1,
+                .c = nullptr,
+                .c_stride = c_stride,
+                .fetch = nullptr,
+                .fetch_stride = 0,
+                .terms_per_fetch = kMostTermsPerFetch};
+      Ahead ahead(b.next(term, column), (m + kTileRows - 1) / kTileRows);
+      for (int64_t row = 0; row < m; row += kTileRows) {
+        tile.a = packs_a ? Strided<float>{packed + row * kPanelTerms, 1, kTileRows} : a.at(row, term);
+        tile.c = c + row * c_stride + column;
+        ahead.fetch_with(tile);
+        kernels.multiply[vectors - 1][std::min(kTileRows, m - row) - 1](tile);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 const TileKernels* tile_kernels() {
@@ -75,51 +109,12 @@ const TileKernels* tile_kernels() {
 
 void tiled_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
                 Strided<float> b, float beta, float* c, int64_t c_stride) {
-  if (b.columns != 1 && has_few_rows(kernels, m, n, k))
-    return few_rows_gemm(kernels, m, n, k, alpha, a, b, beta, c, c_stride);
-  const int64_t lanes = kernels.lanes, width = kernels.columns();
-  // Whether enough panels read `a` again.
-  const bool packs_a = n > (a.columns == 1 ? 16 : 2) * width;
-  if (packs_a && m > kPackedRows) {
-    for (int64_t row = 0; row < m; row += kPackedRows)
-      tiled_gemm(kernels, std::min(kPackedRows, m - row), n, k, alpha, a.at(row, 0), b, beta, c + row * c_stride,
-                 c_stride);
-    return;
-  }
-  const bool copies_b = b.columns != 1 || m > kTileRows;
-  alignas(64) thread_local float panel[kPanelTerms * kPanelColumns];
-  // Without terms, c is still multiplied by beta.
-  for (int64_t term = 0; term == 0 || term < k; term += kPanelTerms) {
-    const int64_t terms = std::min(kPanelTerms, k - term);
-    const float* const packed = packs_a ? packed_rows(a.at(0, term), m, terms).data() : nullptr;
-    for (int64_t column = 0; column < n; column += width) {
-      const int64_t columns = std::min(width, n - column), vectors = (columns + lanes - 1) / lanes;
-      const Strided<float> part = b.at(term, column);
-      if (copies_b) fill_panel(kernels, part, terms, columns, panel);
-      Tile tile{.a = {},
-                .b = copies_b ? panel : part.data,
-                .b_stride = copies_b ? width : part.rows,
-                .terms = terms,
-                .last = columns - (vectors - 1) * lanes,
-                .alpha = alpha,
-                .beta = term == 0 ? beta : 1,
-                .c = nullptr,
-                .c_stride = c_stride,
-                .fetch = nullptr,
-                .fetch_stride = 0,
-                .terms_per_fetch = kMostTermsPerFetch};
-      const bool has_next = column + width < n;
-      Ahead ahead(has_next ? b.at(term, column + width) : b.at(term + terms, 0),
-                  has_next ? terms : std::min(kPanelTerms, k - term - terms),
-                  std::min(width, has_next ? n - column - width : n), (m + kTileRows - 1) / kTileRows);
-      for (int64_t row = 0; row < m; row += kTileRows) {
-        tile.a = packs_a ? Strided<float>{packed + row * kPanelTerms, 1, kTileRows} : a.at(row, term);
-        tile.c = c + row * c_stride + column;
-        ahead.fetch_with(tile);
-        kernels.multiply[vectors - 1][std::min(kTileRows, m - row) - 1](tile);
-      }
-    }
-  }
+  multiply(kernels, m, n, k, alpha, a, PlainOperand(kernels, b, n, k), beta, c, c_stride);
+}
+
+void tiled_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
+                const StoredOperand& b, float beta, float* c, int64_t c_stride) {
+  multiply(kernels, m, n, k, alpha, a, b, beta, c, c_stride);
 }
 
 }  // namespace trainer::nn

@@ -39,4 +39,10 @@ const TileKernels* tile_kernels();
 void tiled_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
                 Strided<float> b, float beta, float* c, int64_t c_stride);
 
+class StoredOperand;
+
+/// The same with a weight that is stored in fewer bits; the sums have the bits of those with the widened weight.
+void tiled_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
+                const StoredOperand& b, float beta, float* c, int64_t c_stride);
+
 }  // namespace trainer::nn

@@ -11,6 +11,8 @@
 #include "models/nn/bf16_gemm.h"
 #include "models/nn/few_rows_gemm.h"
 #include "models/nn/tile_kernels.h"
+#include "models/nn/tiled_operand.h"
+#include "tests/nn/portable_tiles.h"
 
 namespace trainer::nn {
 namespace {
@@ -113,12 +115,17 @@ TEST(Gemm, IsExactInAvx2) {
   expect_exact_everywhere(gemm_by_tiles(*avx2_tile_kernels()));
 }
 
+TEST(Gemm, IsExactInTilesAsWideAsAvx512s) {
+  expect_exact_everywhere(gemm_by_tiles(testing::portable_tiles()));
+}
+
 TEST(Gemm, IsExactForFewRows) {
-  for (const TileKernels* const kernels : {avx512_tile_kernels(), avx2_tile_kernels()}) {
+  for (const TileKernels* const kernels : {avx512_tile_kernels(), avx2_tile_kernels(), &testing::portable_tiles()}) {
     if (kernels == nullptr) continue;
     const Gemm few = [&](Transposed, int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b, float beta,
                          float* c, int64_t c_stride) {
-      few_rows_gemm(*kernels, m, n, k, alpha, {a.data, a.stride, 1}, {b.data, 1, b.stride}, beta, c, c_stride);
+      few_rows_gemm(*kernels, m, n, k, alpha, {a.data, a.stride, 1},
+                    PlainOperand(*kernels, {b.data, 1, b.stride}, n, k), beta, c, c_stride);
     };
     for (const Size& size : kSizes)
       for (const float beta : {0.0F, 1.0F, -0.5F})
@@ -127,23 +134,25 @@ TEST(Gemm, IsExactForFewRows) {
 }
 
 // Few rows with transposed weights are multiplied in another way.
-TEST(Gemm, HasTheSameBitsInAvx512AndAvx2AndForEachRowAlone) {
-  if (avx512_tile_kernels() == nullptr) GTEST_SKIP() << "this CPU has no AVX-512";
-  constexpr int64_t kN = 300, kK = 2300;
-  ASSERT_TRUE(has_few_rows(*avx512_tile_kernels(), 1, kN, kK));
+TEST(Gemm, HasTheSameBitsInWideAndNarrowTilesAndForEachRowAlone) {
+  if (avx2_tile_kernels() == nullptr) GTEST_SKIP() << "this CPU has no AVX2";
+  const TileKernels &in_avx2 = *avx2_tile_kernels(),
+                    &in_avx512 = avx512_tile_kernels() ? *avx512_tile_kernels() : testing::portable_tiles();
+  constexpr int64_t kN = 260, kK = 600;
+  ASSERT_TRUE(has_few_rows(in_avx512, 1, kN, kK));
   std::mt19937 random(1);
   const auto b = matrix(kN, kK, kK, random);
   const Strided transposed{b.data(), 1, kK};
-  for (const int64_t m : {3, 12, 16, 20, 30, 70}) {
+  for (const int64_t m : {3, 12, 16, 30, 70}) {
     const auto a = matrix(m, kK, kK, random), by_terms = matrix(kK, m, m, random);
     for (const auto& [rows, name] : {std::pair{Strided{a.data(), kK, 1}, "rows"}, {Strided{by_terms.data(), 1, m}, "terms"}})
       for (const float beta : {0.0F, 0.5F}) {
         SCOPED_TRACE(::testing::Message() << m << " rows of a, by " << name << ", beta " << beta);
         std::vector<float> wide(m * kN, 1), narrow = wide, alone = wide;
-        tiled_gemm(*avx512_tile_kernels(), m, kN, kK, 0.3F, rows, transposed, beta, wide.data(), kN);
-        tiled_gemm(*avx2_tile_kernels(), m, kN, kK, 0.3F, rows, transposed, beta, narrow.data(), kN);
+        tiled_gemm(in_avx512, m, kN, kK, 0.3F, rows, transposed, beta, wide.data(), kN);
+        tiled_gemm(in_avx2, m, kN, kK, 0.3F, rows, transposed, beta, narrow.data(), kN);
         for (int64_t row = 0; row < m; ++row)
-          tiled_gemm(*avx512_tile_kernels(), 1, kN, kK, 0.3F, rows.at(row, 0), transposed, beta,
+          tiled_gemm(in_avx512, 1, kN, kK, 0.3F, rows.at(row, 0), transposed, beta,
                      alone.data() + row * kN, kN);
         EXPECT_EQ(wide, narrow);
         EXPECT_EQ(wide, alone);

@@ -1,5 +1,5 @@
 // GFLOP/s of matrix products on this CPU: libtorch's, by tiles, of bf16 widened to fp32, and of bf16 numbers with the
-// parts of each precision, in turns.
+// parts of each precision, in turns; then of weights that are stored in fewer bits.
 //
 //   products [THREADS] [M N K]...
 //
@@ -22,8 +22,10 @@
 #include "models/nn/bf16_gemm.h"
 #include "models/nn/bf16_products.h"
 #include "models/nn/cpu_products.h"
+#include "models/nn/four_bit.h"
 #include "models/nn/fp32_products.h"
 #include "models/nn/half_products.h"
+#include "models/nn/stored_weight.h"
 #include "models/nn/tiled_gemm.h"
 
 namespace trainer::nn {
@@ -63,6 +65,46 @@ std::vector<at::Tensor> copies_of(const at::Tensor& b) {
   return all;
 }
 
+/// Lets all programs multiply in turns, and prints their best speeds.
+void report(const std::string& type, const char* form, int64_t m, int64_t n, int64_t k, const at::Tensor& first,
+            const std::vector<at::Tensor>& seconds, at::Tensor& out, std::vector<Program> all) {
+  const double operations = 2.0 * static_cast<double>(m * n * k);
+  const size_t times = std::max(seconds.size(), static_cast<size_t>(1e9 / operations));
+  for (int turn = 0; turn < kTurns; ++turn)
+    for (Program& program : all) {
+      const auto start = std::chrono::steady_clock::now();
+      for (size_t i = 0; i < times; ++i) program.multiply(first, seconds[i % seconds.size()], out);
+      const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+      program.best = std::min(program.best, time.count() / static_cast<double>(times));
+    }
+  fmt::print("{:9} {:5} {:5} {:5}  {:6}", type, m, n, k, form);
+  for (const Program& program : all) fmt::print("  {} {:5.0f}", program.name, operations / program.best / 1e9);
+  fmt::print("\n");
+}
+
+/// x in fp32 with a weight that is stored in fewer bits: decoded first, and as it is read by products.
+void measure_stored(int64_t m, int64_t n, int64_t k) {
+  const at::Tensor values = at::randn({n, k});
+  for (const Storage& storage : {Storage(at::kBFloat16), Storage(four_bits(FourBits::kNf4, false))}) {
+    if (storage.packed && k % storage.packed->block != 0) continue;
+    const std::vector<at::Tensor> weights = copies_of(storage.encode(values));
+    for (const bool transposed : {true, false}) {
+      const at::Tensor x = at::randn({m, transposed ? k : n});
+      at::Tensor out = at::empty({m, transposed ? n : k});
+      std::vector<Program> all{{"decoded",
+                                [&](const auto& a, const auto& b, auto& to) {
+                                  const at::Tensor wide = storage.decode(b, at::kFloat);
+                                  fp32_product(a, transposed ? wide.t() : wide, {}, 0, 1, to);
+                                }},
+                               {"as stored", [&](const auto& a, const auto& b, auto& to) {
+                                  StoredWeight(b, storage, a).multiply(a, transposed, to);
+                                }}};
+      report(storage.packed ? storage.packed->name : "bf16", transposed ? "x W^T" : "x W", m, n, k, x, weights, out,
+             all);
+    }
+  }
+}
+
 void measure(int64_t m, int64_t n, int64_t k, at::ScalarType type) {
   for (const auto& [form, a, b] : {std::tuple{"x W^T", at::randn({m, k}), at::randn({n, k}).t()},
                                    std::tuple{"x W", at::randn({m, k}), at::randn({k, n})},
@@ -70,19 +112,7 @@ void measure(int64_t m, int64_t n, int64_t k, at::ScalarType type) {
     const at::Tensor first = a.to(type);
     const std::vector<at::Tensor> seconds = copies_of(b.to(type));
     at::Tensor out = at::empty({m, n}, first.options());
-    const double operations = 2.0 * static_cast<double>(m * n * k);
-    const size_t times = std::max(seconds.size(), static_cast<size_t>(1e9 / operations));
-    std::vector<Program> all = programs(type);
-    for (int turn = 0; turn < kTurns; ++turn)
-      for (Program& program : all) {
-        const auto start = std::chrono::steady_clock::now();
-        for (size_t i = 0; i < times; ++i) program.multiply(first, seconds[i % seconds.size()], out);
-        const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-        program.best = std::min(program.best, time.count() / static_cast<double>(times));
-      }
-    fmt::print("{:9} {:5} {:5} {:5}  {:6}", at::toString(type), m, n, k, form);
-    for (const Program& program : all) fmt::print("  {} {:5.0f}", program.name, operations / program.best / 1e9);
-    fmt::print("\n");
+    report(at::toString(type), form, m, n, k, first, seconds, out, programs(type));
   }
 }
 
@@ -99,4 +129,5 @@ int main(int argc, char** argv) {
     sizes.push_back({std::atoll(argv[i]), std::atoll(argv[i + 1]), std::atoll(argv[i + 2])});
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16})
     for (const auto& [m, n, k] : sizes) trainer::nn::measure(m, n, k, type);
+  for (const auto& [m, n, k] : sizes) trainer::nn::measure_stored(m, n, k);
 }
