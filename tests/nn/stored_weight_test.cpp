@@ -158,19 +158,20 @@ void see_results(const at::RecordFunction& call, at::ObserverContext*) {
       observed->largest = std::max(observed->largest, one.toTensor().storage().nbytes());
 }
 
-template <class F>
-Observed observe(const F& work) {
+/// Observes operators of this thread while it lives.
+struct Observer {
+  Observer() { observed = &result; }
+  ~Observer() { at::removeCallback(handle); }
+  Observer(const Observer&) = delete;
+  Observer& operator=(const Observer&) = delete;
+
   Observed result;
-  observed = &result;
   const at::CallbackHandle handle =
       at::addThreadLocalCallback(at::RecordFunctionCallback(see_product, see_results)
                                      .needsInputs(true)
                                      .needsOutputs(true)
                                      .scopes({at::RecordScope::FUNCTION}));
-  work();
-  at::removeCallback(handle);
-  return result;
-}
+};
 
 TEST_P(StoredWeights, LayersNeverDecodeAWholeWeight) {
   constexpr int64_t kIn = 192, kOut = 320, kRows = 20;
@@ -184,7 +185,10 @@ TEST_P(StoredWeights, LayersNeverDecodeAWholeWeight) {
     SCOPED_TRACE(where);
     linear.weight()->value = weight.value.to(where);
     const at::Tensor x = at::randn({kRows, kIn}).to(where).requires_grad_();
-    const Observed seen = observe([&] { linear({x}, {}).x.backward(at::randn({kRows, kOut}).to(where)); });
+    const at::Tensor out_grad = at::randn({kRows, kOut}).to(where);
+    const Observer observer;
+    linear({x}, {}).x.backward(out_grad);
+    const Observed& seen = observer.result;
     // The profiler sees both products with their sizes.
     EXPECT_EQ(seen.products, (std::vector<std::vector<int64_t>>{{kRows, kIn, kOut}, {kRows, kOut, kIn}}));
     EXPECT_GT(seen.largest, 0);

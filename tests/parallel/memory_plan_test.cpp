@@ -14,6 +14,8 @@
 #include "engine/evaluation/generate.h"
 #include "engine/train/memory_plan.h"
 #include "engine/weights/export.h"
+#include "models/nn/bf16_products.h"
+#include "models/nn/cpu_products.h"
 #include "tests/parallel/processes.h"
 #include "tests/support/golden_case.h"
 #include "tests/support/source_dir.h"
@@ -234,6 +236,14 @@ void write_table(const std::string& rows) {
   std::ofstream(kDocument) << text << kTableHead << rows;
 }
 
+/// Whether the plan is that of every machine. Where some products aren't ours, a weight that is kept in bf16 is widened
+/// for them.
+bool is_of_every_machine(const Setting& s) {
+  constexpr int64_t kLarge = 1024;
+  return s.name.find("kept in bf16") == std::string::npos ||
+         (nn::products_ignore_threads(at::kFloat) && !nn::has_bf16_product_of_fp32(kLarge, kLarge, kLarge));
+}
+
 TEST(MemoryPlan, MatchesMeasurements) {
   const bool writes = std::getenv("TRAINER_WRITE_MEMORY_TABLE") != nullptr;
   const std::string document = read_file(kDocument, int64_t{1} << 20);
@@ -247,7 +257,8 @@ TEST(MemoryPlan, MatchesMeasurements) {
     EXPECT_GT(most.training - most.held, most.training / 5);  // otherwise the weights alone would suffice
     const std::string planned = planned_columns(s, memory);
     table += planned + measured_columns(memory, most);
-    EXPECT_TRUE(writes || document.find(planned) != std::string::npos) << "docs/memory.md is out of date: " << planned;
+    EXPECT_TRUE(writes || !is_of_every_machine(s) || document.find(planned) != std::string::npos)
+        << "docs/memory.md is out of date: " << planned;
   }
   std::printf("%s%s", kTableHead, table.c_str());
   if (writes) write_table(table);

@@ -24,13 +24,15 @@ run causal
 run causal --full
 run causal --shape gpt2-small
 run causal --shape gpt2-small --full
+run causal --weights bfloat16
 run causal --precision bf16
 run causal --precision bf16 --shape gpt2-small
 if "$python" -c "import bitsandbytes" 2>/dev/null; then
   run causal --quantize
   run causal --quantize --precision bf16
 fi
-for job in "--shape t5-small" "--shape llama-100m" "--shape llama-100m --ragged"; do
+for job in "--shape t5-small" "--shape llama-100m" "--shape llama-100m --weights bfloat16" \
+           "--shape llama-100m --ragged"; do
   if ! has generation.py "$job"; then
     # shellcheck disable=SC2086  # words
     "$python" tools/bench/generation.py $job --json "$results"

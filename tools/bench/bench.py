@@ -131,14 +131,15 @@ def profile(arguments: argparse.Namespace, job: Job, work: pathlib.Path) -> dict
 def title_of(arguments: argparse.Namespace, job: Job) -> str:
     return (f"{arguments.shape}, {'LoRA' if job.lora else 'full training'}, {job.ranks} x {job.batch} samples, "
             f"{job.threads} threads a rank, dropout {job.dropout}, trainer: {job.strategy}"
-            + (f", {job.precision}" if job.precision != "no" else "") + (", base in nf4" if job.quantized else ""))
+            + (f", {job.precision}" if job.precision != "no" else "") + (", base in nf4" if job.quantized else "")
+            + (f", weights in {arguments.weights}" if arguments.weights != "float32" else ""))
 
 
 def make_model(arguments: argparse.Namespace, work: pathlib.Path) -> pathlib.Path:
     folder = arguments.model or work / arguments.shape
     if not (folder / "model.safetensors").exists():
         made = subprocess.run([arguments.python, HERE / "make_model.py", folder, "--shape", arguments.shape,
-                               "--data", arguments.data], check=False, stderr=subprocess.PIPE, text=True)
+                               "--data", arguments.data, "--dtype", arguments.weights], check=False, stderr=subprocess.PIPE, text=True)
         if made.returncode != 0:
             sys.exit(made.stderr)
     return folder
@@ -154,6 +155,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--model", type=pathlib.Path, help="folder to use or create; default: a temporary one")
     parser.add_argument("--shape", choices=["tiny", "t5-small", "t5-base", "llama-100m", "gpt2-small"],
                         help="default: tiny for start, llama-100m for causal, else t5-small")
+    parser.add_argument("--weights", choices=["float32", "bfloat16"], default="float32",
+                        help="their dtype in the model's file; the peer computes with them in fp32")
     parser.add_argument("--rounds", type=int, help="default: 5 for start, else 24")
     parser.add_argument("--batch", type=int, help="samples per rank; default: 2 for causal, else 8")
     parser.add_argument("--ranks", type=int, help="default: 1 for lora and causal, else 2")

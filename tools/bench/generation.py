@@ -100,6 +100,8 @@ def main() -> None:
     parser.add_argument("--trainer", type=pathlib.Path, default=ROOT / "build" / "release" / "bin" / "trainer")
     parser.add_argument("--data", type=pathlib.Path, default=DATA, help="lines sentence@label")
     parser.add_argument("--shape", choices=make_model.SHAPES, default="llama-100m")
+    parser.add_argument("--weights", choices=["float32", "bfloat16"], default="float32",
+                        help="their dtype in the model's file; both compute in fp32")
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--ragged", action="store_true")
@@ -112,7 +114,7 @@ def main() -> None:
         work = pathlib.Path(folder)
         model = work / "model"
         subprocess.run([os.sys.executable, pathlib.Path(__file__).parent / "make_model.py", model, "--shape",
-                        arguments.shape, "--data", arguments.data], check=True, capture_output=True)
+                        arguments.shape, "--data", arguments.data, "--dtype", arguments.weights], check=True, capture_output=True)
         lines = arguments.data.read_text(encoding="latin-1").splitlines()
         count = arguments.batch * (BATCHES if arguments.ragged else 1)
         prompts = [line.split("@")[0].strip() for line in random.Random(1).sample(lines, count)]
@@ -124,7 +126,8 @@ def main() -> None:
         made = sum(map(len, peer.replies(arguments.tokens, ends))) - count  # without the first token of each
         found = compare({"peer": lambda tokens: peer.seconds(tokens, ends), "trainer": ours.seconds}, arguments, made)
     title = (f"{arguments.shape}, generating {'up to ' if arguments.ragged else ''}{arguments.tokens} tokens for {count} "
-             f"prompts, {arguments.batch} at a time, {torch.get_num_threads()} threads")
+             f"prompts, {arguments.batch} at a time, {torch.get_num_threads()} threads"
+             + (f", weights in {arguments.weights}" if arguments.weights != "float32" else ""))
     print(f"{title}: {len(found.quiet)} of {arguments.rounds} rounds were quiet")
     results = {"void": found.void} if found.void else {"generating [s]": rows_of(found)}
     print(f"void: {found.void}" if found.void else
@@ -132,6 +135,7 @@ def main() -> None:
           "\nratio   {:8.2f} ({:.2f} to {:.2f})".format(*found.ratio("trainer", "peer")))
     if arguments.json:
         flags = ["--shape", arguments.shape] + ["--ragged"] * arguments.ragged
+        flags += ["--weights", arguments.weights] if arguments.weights != "float32" else []
         measurements.keep(arguments.json,
                           {"command": shlex.join(["generation.py", *flags]), "title": title, "results": results})
 
