@@ -1,7 +1,6 @@
 #include "models/nn/tiled_operand.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace trainer::nn {
 namespace {
@@ -18,18 +17,8 @@ float* wide_memory() {
   return wide;
 }
 
-/// The width of a panel is known when this is compiled: copying a few lines takes no call.
-template <int64_t width>
-void copy_whole_rows(const float* from, int64_t stride, int64_t terms, float* to) {
-  for (int64_t t = 0; t < terms; ++t, from += stride, to += width)
-    for (int64_t column = 0; column < kPanelColumns; column += width)
-      std::memcpy(to + column * kPanelTerms, from + column, width * sizeof(float));
-}
-
 /// Copies terms x columns numbers to panels of `width` columns, one panel after the other.
 void copy_to_panels(const float* from, int64_t stride, int64_t terms, int64_t columns, int64_t width, float* to) {
-  if (columns == kPanelColumns && width == 16) return copy_whole_rows<16>(from, stride, terms, to);
-  if (columns == kPanelColumns && width == 64) return copy_whole_rows<64>(from, stride, terms, to);
   for (int64_t t = 0; t < terms; ++t, from += stride, to += width)
     for (int64_t column = 0; column < columns; column += width)
       std::copy_n(from + column, std::min(width, columns - column), to + column * kPanelTerms);
@@ -43,7 +32,7 @@ TiledOperand::Step TiledOperand::step_of(int64_t term, int64_t column) const {
 }
 
 TiledOperand::Step TiledOperand::step_after(int64_t term, int64_t column) const {
-  column += columns_of_step();
+  column += columns_of_step() - column % columns_of_step();
   return column < n_ ? step_of(term, column) : step_of(term + kPanelTerms, 0);
 }
 
