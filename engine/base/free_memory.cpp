@@ -15,16 +15,21 @@ namespace {
 
 constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
 
-/// The value of `key` in lines of "key: 123 kB", in bytes.
-int64_t kilobytes_of(const std::string& file, const std::string& key) {
+/// The number after `key` at the beginning of a line.
+int64_t number_after(const std::string& key, const std::string& file) {
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
     std::string name;
-    int64_t kilobytes = 0;
-    if (words >> name >> kilobytes && name == key) return kilobytes * 1024;
+    int64_t number = 0;
+    if (words >> name >> number && name == key) return number;
   }
   return kUnknown;
+}
+
+int64_t kilobytes_of(const std::string& file, const std::string& key) {
+  const int64_t kilobytes = number_after(key, file);
+  return kilobytes == kUnknown ? kUnknown : kilobytes * 1024;
 }
 
 int64_t number_in(const std::string& file) {
@@ -33,13 +38,27 @@ int64_t number_in(const std::string& file) {
   return in >> number ? number : kUnknown;  // "max": no limit
 }
 
-/// Bytes still allowed by the cgroup (version 2) and those above it.
+/// The files in which a version of cgroups says how much memory a group may use and does use, and the keys of its
+/// memory.stat that count pages of files, which are dropped when memory is short.
+struct Accounting {
+  const char *controller, *limit, *usage, *files[2];
+};
+constexpr Accounting kVersions[] = {
+    {"", "/memory.max", "/memory.current", {"inactive_file", "active_file"}},
+    {"memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes", {"total_inactive_file", "total_active_file"}}};
+
+/// Bytes still allowed by the cgroup and those above it.
 int64_t left_in_cgroups(const std::string& root) {
   int64_t left = kUnknown;
-  for (const std::string& folder : cgroup_folders(root)) {
-    const int64_t most = number_in(folder + "/memory.max"), used = number_in(folder + "/memory.current");
-    if (most != kUnknown && used != kUnknown) left = std::min(left, std::max<int64_t>(0, most - used));
-  }
+  for (const Accounting& version : kVersions)
+    for (const std::string& folder : cgroup_folders(root, version.controller)) {
+      const int64_t most = number_in(folder + version.limit);
+      int64_t used = number_in(folder + version.usage);
+      if (most == kUnknown || used == kUnknown) continue;
+      for (const char* key : version.files)
+        if (const int64_t bytes = number_after(key, folder + "/memory.stat"); bytes != kUnknown) used -= bytes;
+      left = std::min(left, std::max<int64_t>(0, most - std::max<int64_t>(0, used)));
+    }
   return left;
 }
 

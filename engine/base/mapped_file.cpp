@@ -1,33 +1,21 @@
 #include "engine/base/mapped_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <cstdint>
 #include <utility>
 
 #include "engine/base/errors.h"
-#include "engine/base/file_descriptor.h"
 #include "engine/base/files.h"
 
 namespace trainer {
 
-MappedFile::MappedFile(const std::filesystem::path& path) {
-  FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a named pipe must not block us
-  struct stat about {};
-  if (!file || fstat(file.get(), &about) != 0) {
-    throw InputError("cannot read {}: {}", path.string(), std::strerror(errno));
-  }
-  if (!S_ISREG(about.st_mode)) {
-    throw InputError("cannot read {}: it is {}", path.string(),
-                     S_ISDIR(about.st_mode) ? "a folder" : "not a regular file");
-  }
-  size_ = static_cast<size_t>(about.st_size);
+MappedFile::MappedFile(const RegularFile& file) : size_(static_cast<size_t>(file.size())) {
   if (size_ == 0) return;
-  data_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (data_ == MAP_FAILED) throw machine_error("map into memory", path, errno);
+  data_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
+  if (data_ == MAP_FAILED) throw machine_error("map into memory", file.path(), errno);
 }
 
 MappedFile::~MappedFile() {
@@ -36,5 +24,16 @@ MappedFile::~MappedFile() {
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+bool MappedFile::read_now(std::string_view bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(bytes.data());
+  const uintptr_t first = begin & ~(static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)) - 1);
+  void* const at = reinterpret_cast<void*>(first);
+  const size_t length = begin + bytes.size() - first;
+  if (length == 0) return true;
+  madvise(at, length, MADV_HUGEPAGE);
+  // Before Linux 5.14, the call is unknown and pages are read when they are used.
+  return madvise(at, length, MADV_POPULATE_READ) == 0 || errno == EINVAL;
+}
 
 }  // namespace trainer

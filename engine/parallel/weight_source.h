@@ -1,9 +1,11 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include <ATen/core/Tensor.h>
 
+#include "engine/base/regular_file.h"
 #include "models/nn/parameter.h"
 
 namespace trainer::parallel {
@@ -17,7 +19,15 @@ class WeightSource {
   /// Writes elements [begin, end) of the whole flattened weight into `out` [end - begin], converting to its dtype.
   virtual void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const = 0;
 
-  /// The same for elements [begin, end) of this rank's slice (parameter.part), in the parameter's storage and its
+  /// A weight's values where a file has them: reading them reads the file, writing to them ends the process.
+  struct InPlace {
+    at::Tensor value;                         // undefined if they can't be used there
+    std::shared_ptr<const RegularFile> file;  // to be checked for changes before what was computed with them is used
+  };
+  /// This rank's slice, in the parameter's storage and shape, if a file of this machine has it so.
+  virtual InPlace in_place(const nn::Parameter& parameter) const { return {}; }
+
+  /// As read(), for elements [begin, end) of this rank's slice (parameter.part), in the parameter's storage and its
   /// order: `out` is [storage.elements(end - begin)]. A packed weight is encoded a few blocks at a time.
   void read_part(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const;
 

@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "engine/base/free_memory.h"
 #include "engine/parallel/tensor_parallel.h"
 
 namespace trainer::parallel {
@@ -12,8 +13,12 @@ WholeWeights::WholeWeights(models::Model& model, const std::vector<models::Chunk
                            const Precision& precision, Sums when, const dist::GradientExchange& exchange,
                            const WeightSource& source)
     : Weights(model, chunks, mesh, precision, source) {
-  for (const Parameter& one : parameters_)
-    if (held(one)) load(one, source);
+  const bool in_place = prefers_in_place();
+  for (const Parameter& one : parameters_) {
+    if (!held(one)) continue;
+    load(*one.parameter, source, in_place);
+    if (one.parameter->trainable) trained_.push_back(one.parameter);
+  }
   add_gradients(when, exchange);
   std::vector<LogicalTensor> tensors;
   for (const Parameter& one : parameters_)
@@ -21,13 +26,32 @@ WholeWeights::WholeWeights(models::Model& model, const std::vector<models::Chunk
   list(std::move(tensors), mesh.world().device());
 }
 
-void WholeWeights::load(const Parameter& one, const WeightSource& source) {
-  nn::Parameter& p = *one.parameter;
-  at::Tensor value =
+bool WholeWeights::prefers_in_place() const {
+  if (!mesh_.world().device().is_cpu()) return false;
+  int64_t bytes = 0;
+  for (const Parameter& one : parameters_) {
+    if (!held(one)) continue;
+    if (one.parameter->trainable) return true;
+    bytes += one.parameter->storage.bytes(one.parameter->numel());
+  }
+  return bytes > free_memory() / mesh_.world().size();
+}
+
+void WholeWeights::load(nn::Parameter& p, const WeightSource& source, bool in_place) {
+  if (in_place && !p.trainable) {
+    auto [value, file] = source.in_place(p);
+    p.value = std::move(value);
+    if (file) files_.insert(std::move(file));
+    if (p.value.defined()) return;
+  }
+  const at::Tensor value =
       at::empty(p.storage.shape(p.shape), at::TensorOptions(p.storage.dtype).device(mesh_.world().device()));
   source.read_part(p, 0, p.numel(), value.view(-1));
   p.value = value.set_requires_grad(p.trainable);
-  if (p.trainable) trained_.push_back(one.parameter);
+}
+
+void WholeWeights::end() {
+  for (const auto& file : files_) file->check_unchanged();
 }
 
 void WholeWeights::concatenate_gradients() {

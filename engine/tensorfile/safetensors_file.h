@@ -11,21 +11,25 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "engine/base/file_descriptor.h"
+#include "engine/base/mapped_file.h"
+#include "engine/base/regular_file.h"
 #include "engine/tensorfile/header.h"
 
 namespace trainer::tensorfile {
 
 /// A safetensors file, checked against every rule of the format when it is opened. Data is read only on request.
 /// Members can be called from several threads. Errors: InputError for a file that is missing, unreadable, invalid, or
-/// changed since it was opened. (If another process truncates the file while a tensor of `tensor()` is in use, the
-/// kernel ends this process with SIGBUS; `read()` doesn't have this weakness.)
+/// changed since it was opened. (If another process writes to the file while a tensor of `tensor()` is in use, its
+/// values change, and if it truncates the file, the kernel ends this process with SIGBUS; `read()` doesn't have this
+/// weakness.)
 /// Source: https://github.com/huggingface/safetensors (format), little-endian machines only.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::filesystem::path& path);
 
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return file_->path(); }
+  /// To see whether it has changed while a tensor of `tensor()` is in use.
+  const std::shared_ptr<const RegularFile>& file() const { return file_; }
   const Metadata& metadata() const { return header_.metadata; }
   /// All tensors in file order, the fastest order to read them. Offsets count from the start of the file.
   const std::vector<TensorInfo>& tensors() const { return header_.tensors; }
@@ -47,20 +51,15 @@ class SafetensorsFile {
   void read_into(const std::string& name, int64_t begin, const at::Tensor& out) const;
 
  private:
-  class Mapping;
-
   std::string read_header(int64_t& data_begin);
   void read_bytes(char* out, int64_t offset, int64_t count) const;
-  void check_size() const;
   at::ScalarType scalar_type(const TensorInfo& info) const;
   void check_values(const TensorInfo& info, std::string_view bytes) const;
 
-  std::filesystem::path path_;
-  FileDescriptor file_;
-  int64_t size_ = 0;  // of the file when it was opened
+  std::shared_ptr<const RegularFile> file_;
   Header header_;
   std::unordered_map<std::string_view, const TensorInfo*> by_name_;  // into header_
-  std::shared_ptr<const Mapping> mapping_;
+  std::shared_ptr<const MappedFile> mapping_;
 };
 
 }  // namespace trainer::tensorfile

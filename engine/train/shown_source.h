@@ -15,8 +15,11 @@ class ShownSource : public parallel::WeightSource {
 
   nn::Storage storage(const nn::Parameter& parameter) const override { return source_.storage(parameter); }
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
+  InPlace in_place(const nn::Parameter& parameter) const override;
 
  private:
+  void show(const nn::Parameter& parameter) const;
+
   const parallel::WeightSource& source_;
   int64_t all_ = 0;  // bytes as stored
   mutable int64_t begun_ = 0;

@@ -13,6 +13,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/first_problems.h"
+#include "engine/base/mapped_file.h"
 #include "engine/tensorfile/dtype.h"
 #include "models/nn/init.h"
 
@@ -99,6 +100,20 @@ void FolderSource::read(const nn::Parameter& parameter, int64_t begin, int64_t e
   const std::string name = find(parameter);
   if (name.empty()) return seed_source_.read(parameter, begin, end, out);  // check() allowed it
   copy_from(*folder_.find(name), name, begin, out);
+}
+
+parallel::WeightSource::InPlace FolderSource::in_place(const nn::Parameter& p) const {
+  const std::string name = find(p);
+  if (name.empty() || p.storage.packed) return {};
+  const tensorfile::SafetensorsFile& file = *folder_.find(name);
+  const auto runs = nn::runs_of(p.part, p.whole_shape(), 0, p.numel());
+  if (type_of(file, name) != p.storage.dtype || runs.size() != 1 || !file.file()->is_local()) return {};
+  const at::Tensor value = file.tensor(name).view(-1).narrow(0, runs.front().whole, p.numel()).view(p.shape);
+  if (!MappedFile::read_now({static_cast<const char*>(value.const_data_ptr()), value.nbytes()})) {
+    file.file()->check_unchanged();
+    throw MachineError("cannot read {}: does its disk fail? See `dmesg`", file.path().string());
+  }
+  return {value, file.file()};
 }
 
 std::vector<std::string> FolderSource::check(models::Model& model) const {

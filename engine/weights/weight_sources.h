@@ -44,6 +44,7 @@ class FolderSource : public parallel::WeightSource {
       : folder_(folder), base_prefix_(std::move(base_prefix)), seed_source_(seed) {}
   nn::Storage storage(const nn::Parameter& parameter) const override;
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
+  InPlace in_place(const nn::Parameter& parameter) const override;
 
   /// Checks that the folder has every weight of `model` (except adapters) in its shape. Returns the names of missing
   /// weights that may be initialized from the seed.
@@ -75,6 +76,7 @@ class AdapterSource : public parallel::WeightSource {
                 std::map<std::string, std::vector<std::string>> names);
   nn::Storage storage(const nn::Parameter& parameter) const override;
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
+  InPlace in_place(const nn::Parameter& p) const override { return has(p) ? InPlace() : base_.in_place(p); }
 
   /// Errors: InputError when a trained weight of `model` is missing from the folder or has another shape there, or the
   /// folder has tensors that belong to no layer of the model.
@@ -98,6 +100,7 @@ class SeededAdapterSource : public parallel::WeightSource {
   void read(const nn::Parameter& p, int64_t begin, int64_t end, const at::Tensor& out) const override {
     of(p).read(p, begin, end, out);
   }
+  InPlace in_place(const nn::Parameter& p) const override { return of(p).in_place(p); }
 
  private:
   const parallel::WeightSource& of(const nn::Parameter& parameter) const;
@@ -113,6 +116,9 @@ class DerivedSource : public parallel::WeightSource {
       : starts_(std::move(starts)), base_(base) {}
   nn::Storage storage(const nn::Parameter& parameter) const override;
   void read(const nn::Parameter& parameter, int64_t begin, int64_t end, const at::Tensor& out) const override;
+  InPlace in_place(const nn::Parameter& p) const override {
+    return starts_.count(p.name) != 0 ? InPlace() : base_.in_place(p);
+  }
 
  private:
   adapters::DerivedWeights starts_;
