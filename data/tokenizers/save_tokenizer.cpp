@@ -1,6 +1,7 @@
 #include "data/tokenizers/save_tokenizer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -68,12 +69,20 @@ ordered_json templates_in_config(const ChatTemplates& templates) {
 
 }  // namespace
 
-std::vector<TokenizerFile> files_for_readers(const Tokenizer& tokenizer, const std::string& chat_template) {
-  std::vector<TokenizerFile> files;
-  for (const auto& path : tokenizer.files()) files.push_back({path.filename().string(), read_file(path)});
-  ChatTemplates templates = tokenizer.chat_templates();
-  if (!chat_template.empty()) templates["default"] = chat_template;
-  const std::string made = tokenizer.tokenizer_json();
+SavedTokenizer::SavedTokenizer(const Tokenizer& tokenizer, std::string chat_template)
+    : tokenizer_(tokenizer), chat_template_(std::move(chat_template)) {
+  for (const auto& path : tokenizer.files()) files_.push_back({path.filename().string(), read_file(path)});
+}
+
+const std::vector<TokenizerFile>& SavedTokenizer::files() const& {
+  std::call_once(once_, [this] { files_ = extended(files_); });
+  return files_;
+}
+
+std::vector<TokenizerFile> SavedTokenizer::extended(std::vector<TokenizerFile> files) const {
+  ChatTemplates templates = tokenizer_.chat_templates();
+  if (!chat_template_.empty()) templates["default"] = chat_template_;
+  const std::string made = tokenizer_.tokenizer_json();
   if (!made.empty()) file_named(files, "tokenizer.json").content = made;
 
   TokenizerFile& config_file = file_named(files, "tokenizer_config.json");
@@ -84,7 +93,7 @@ std::vector<TokenizerFile> files_for_readers(const Tokenizer& tokenizer, const s
   }
   const ordered_json before = config;
   const bool given = has_file(files, "tokenizer.json") && ignores_tokenizer_json(class_in(config));
-  if (!made.empty() || given) name_plain_class(config, tokenizer);
+  if (!made.empty() || given) name_plain_class(config, tokenizer_);
   if (!templates.empty()) config["chat_template"] = templates_in_config(templates);
   if (config != before) config_file.content = config.dump(2) + "\n";
   if (config_file.content.empty()) files.pop_back();  // no settings
@@ -95,9 +104,8 @@ std::vector<TokenizerFile> files_for_readers(const Tokenizer& tokenizer, const s
 }
 
 void save_tokenizer(const Tokenizer& tokenizer, const std::string& chat_template, const std::filesystem::path& folder) {
-  for (const TokenizerFile& file : files_for_readers(tokenizer, chat_template)) {
-    publish_file(folder / file.name, file.content);
-  }
+  const SavedTokenizer saved(tokenizer, chat_template);
+  for (const TokenizerFile& file : saved.files()) publish_file(folder / file.name, file.content);
 }
 
 }  // namespace trainer::data

@@ -84,6 +84,7 @@ struct BoardMemory {
   std::atomic<uint64_t> beats{0};  // grows while the process runs
   Published<Place> place;
   Published<Wait> wait;
+  Published<ShortText<232>> unreadable;  // the mapped file that the process ends for (on_bus_error)
   std::atomic<bool> hides_waits{false};
   std::atomic<uint32_t> group_count{0};
   std::array<Group, kGroups> groups;
@@ -92,7 +93,8 @@ struct BoardMemory {
 /// A rank's own board. Every member may be called from any thread.
 class RankBoard {
  public:
-  /// The board in TRAINER_BOARD_FD; a private one when this process was not started by our supervisor.
+  /// The board in TRAINER_BOARD_FD, on which mapped files that can't be read are noted from now on; a private one when
+  /// this process was not started by our supervisor.
   static std::shared_ptr<RankBoard> from_environment();
 
   explicit RankBoard(std::shared_ptr<BoardMemory> memory);

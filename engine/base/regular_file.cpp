@@ -43,11 +43,11 @@ void RegularFile::check_unchanged() const {
   struct stat now {};
   if (fstat(file_.get(), &now) != 0) throw unreadable(path_, std::strerror(errno));
   if (now.st_size != opened_.st_size)
-    throw InputError("{} was changed while it was read: it had {} bytes and now has {}\n  {}", path_.string(),
+    throw InputError("{} was changed while it was in use: it had {} bytes and now has {}\n  {}", path_.string(),
                      opened_.st_size, now.st_size, kAgain);
   if (!local_) return;
   if (now.st_mtim.tv_sec != opened_.st_mtim.tv_sec || now.st_mtim.tv_nsec != opened_.st_mtim.tv_nsec)
-    throw InputError("{} was changed while it was read: something wrote to it\n  {}", path_.string(), kAgain);
+    throw InputError("{} was changed while it was in use: something wrote to it\n  {}", path_.string(), kAgain);
 }
 
 }  // namespace trainer

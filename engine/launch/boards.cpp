@@ -56,4 +56,9 @@ RankState Boards::read(int local_rank, int rank) const {
   return state;
 }
 
+std::string Boards::unreadable_file(int local_rank) const {
+  const auto file = boards_[local_rank].unreadable.load();
+  return file ? std::string(file->view()) : "";
+}
+
 }  // namespace trainer::launch

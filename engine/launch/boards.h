@@ -20,6 +20,8 @@ class Boards {
 
   /// What a rank's board shows now. The caller fills in `running` and the seconds.
   RankState read(int local_rank, int rank) const;
+  /// The mapped file that a rank has ended for, as it couldn't be read; "": none.
+  std::string unreadable_file(int local_rank) const;
 
  private:
   size_t bytes_;

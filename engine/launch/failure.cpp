@@ -33,6 +33,11 @@ const char* meaning_of(int signal) {
   }
 }
 
+/// Not shared memory, which has a path too.
+bool is_a_users(const std::string& file) {
+  return file.starts_with('/') && !file.starts_with("/memfd:") && !file.starts_with("/dev/");
+}
+
 /// The exit code of the run when a rank exits with `status` without a report.
 int code_of_silent_exit(int status) {
   constexpr int kLoaderFailed = 127;
@@ -47,9 +52,15 @@ std::string signal_name(int signal) {
   return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
 }
 
-Failure failure_of_status(int status, bool done) {
+Failure failure_of_status(int status, bool done, const std::string& unreadable_file) {
   Failure failure;
-  if (WIFSIGNALED(status)) {
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS && is_a_users(unreadable_file)) {
+    failure.code = kInputFailure;
+    failure.message = fmt::format(
+        "cannot read {}: it was truncated while it was in use, or its disk failed (see `dmesg`)\n  wait for the other "
+        "program, then run again",
+        unreadable_file);
+  } else if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
     failure.code = 128 + signal;
     failure.message = fmt::format("killed by signal {} ({})\n  {}", signal, signal_name(signal), meaning_of(signal));

@@ -18,8 +18,8 @@ struct Failure {
 };
 
 /// The failure that a process's wait status shows; a code of 0 means that the process did not fail. `done`: it had
-/// reported the end of the run.
-Failure failure_of_status(int status, bool done);
+/// reported the end of the run. `unreadable_file`: the mapped file that it may have ended for; "": none.
+Failure failure_of_status(int status, bool done, const std::string& unreadable_file = "");
 
 /// "SIGKILL" for 9.
 std::string signal_name(int signal);

@@ -43,7 +43,7 @@ void Supervision::bury(Rank& rank, int status) {
   if (ending_.is_killed() || rank.reported) return;
   if (const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0; code == kInterrupted || code == kStopRequested)
     return ending_.rank_has_stopped(code);
-  Failure failure = failure_of_status(status, rank.done);
+  Failure failure = failure_of_status(status, rank.done, watchdog_.unreadable_file(rank.number));
   if (failure.code == kDone) return;
   const bool died_of_stop = ending_.is_asked() && WIFSIGNALED(status) && WTERMSIG(status) == ending_.signal_for_ranks();
   if (died_of_stop) {

@@ -61,6 +61,8 @@ class Watchdog {
   /// As they were at the last look.
   const RankStates& states() const { return states_; }
   const RankState* state(int rank) const;
+  /// Boards::unreadable_file() of a rank of this machine.
+  std::string unreadable_file(int rank) const { return boards_.unreadable_file(rank - first_rank_); }
 
   /// A line for the screen about ranks that have waited long; "" when there is nothing new.
   std::string take_notice();

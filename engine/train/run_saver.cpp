@@ -9,7 +9,6 @@
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/conditions.h"
-#include "engine/train/save_model.h"
 
 namespace trainer::train {
 namespace {
@@ -25,6 +24,11 @@ checkpoint::Saver::Options saver_options(const config::Config& config, checkpoin
   return options;
 }
 
+TokenizerOfRun tokenizer_of(const prepare::Inputs& inputs, const dist::Comm& comm) {
+  if (comm.rank() != 0 || !inputs.tokenizer) return nullptr;
+  return std::make_shared<const data::SavedTokenizer>(*inputs.tokenizer, inputs.chat_template);
+}
+
 }  // namespace
 
 RunSaver::RunSaver(const config::Plan& plan, const prepare::Inputs& inputs, const config::LoraConfig& lora,
@@ -33,6 +37,7 @@ RunSaver::RunSaver(const config::Plan& plan, const prepare::Inputs& inputs, cons
       inputs_(inputs),
       lora_(lora),
       model_(model),
+      tokenizer_(tokenizer_of(inputs, model.comm())),
       saver_(saver_options(plan.config, std::move(access), model.comm().rank()), model.comm()),
       at_end_(std::move(at_end)) {}
 
@@ -53,7 +58,8 @@ void RunSaver::save(optim::Optimizer& optimizer, const checkpoint::Progress& pro
     model_.average_replicas(state);
     last_saved_ = progress.step;
     const auto begin = [&] {
-      saver_.begin(manifest(progress, metrics), {model_, optimizer}, beside_checkpoint(model_, plan_, lora_, inputs_));
+      saver_.begin(manifest(progress, metrics), {model_, optimizer},
+                   beside_checkpoint(model_, plan_, lora_, tokenizer_));
     };
     wait_until_done ? run(begin, true) : attempt(begin, true);
   }

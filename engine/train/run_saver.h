@@ -11,6 +11,7 @@
 #include "engine/checkpoint/saver.h"
 #include "engine/config/plan/plan.h"
 #include "engine/prepare/inputs.h"
+#include "engine/train/save_model.h"
 
 namespace trainer::train {
 
@@ -48,6 +49,8 @@ class RunSaver {
   bool has_saved(int64_t step);
   /// Adds metrics that were measured after the checkpoint of `step` was saved.
   void record(int64_t step, const std::map<std::string, double>& metrics) const { saver_.record(step, metrics); }
+  /// The tokenizer, to be saved with weights.
+  const TokenizerOfRun& tokenizer() const { return tokenizer_; }
   /// The key that signs checkpoints; null: none, or on another rank.
   const checkpoint::SigningKey* key() const { return saver_.key(); }
 
@@ -63,6 +66,7 @@ class RunSaver {
   const prepare::Inputs& inputs_;
   const config::LoraConfig& lora_;
   parallel::ParallelModel& model_;
+  TokenizerOfRun tokenizer_;
   checkpoint::Saver saver_;
   AtEnd at_end_;
   int64_t last_saved_ = -1;  // the newest step whose save has begun, and has not failed

@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "data/tokenizers/save_tokenizer.h"
 #include "engine/adapters/adapter_config.h"
 #include "engine/adapters/adapter_file.h"
 #include "engine/base/folder_lock.h"
@@ -24,9 +23,10 @@ data::TokenizerFile configuration(parallel::ParallelModel& model, const config::
 }
 
 /// What belongs to the weights: the configuration, and the tokenizer's files.
-std::vector<data::TokenizerFile> files_beside(const data::TokenizerFile& configuration, const prepare::Inputs& inputs) {
+std::vector<data::TokenizerFile> files_beside(const data::TokenizerFile& configuration,
+                                              const TokenizerOfRun& tokenizer) {
   std::vector<data::TokenizerFile> files;
-  if (inputs.tokenizer) files = data::files_for_readers(*inputs.tokenizer, inputs.chat_template);
+  if (tokenizer) files = tokenizer->files();
   files.push_back(configuration);
   return files;
 }
@@ -43,7 +43,7 @@ void sign(std::vector<data::TokenizerFile>& files, const fs::path& growing, cons
 }  // namespace
 
 void save_model(parallel::ParallelModel& model, const config::Plan& plan, const config::LoraConfig& lora,
-                const prepare::Inputs& inputs, const fs::path& folder, const checkpoint::SigningKey* key) {
+                const TokenizerOfRun& tokenizer, const fs::path& folder, const checkpoint::SigningKey* key) {
   const fs::path weights = folder / (plan.config.lora ? "adapter_model.safetensors" : "model.safetensors");
   const fs::path growing = folder / ("." + weights.filename().string() + ".partial");
   if (plan.config.lora)
@@ -52,7 +52,7 @@ void save_model(parallel::ParallelModel& model, const config::Plan& plan, const 
     checkpoint::export_weights(model, growing, [](const parallel::LogicalTensor& tensor) { return tensor.name; });
   if (model.comm().rank() == 0) {
     checkpoint::require_leads(FolderOwner::from_environment(folder));
-    std::vector<data::TokenizerFile> beside = files_beside(configuration(model, plan, lora), inputs);
+    std::vector<data::TokenizerFile> beside = files_beside(configuration(model, plan, lora), tokenizer);
     if (key != nullptr)
       sign(beside, growing, weights, *key);
     else
@@ -63,12 +63,12 @@ void save_model(parallel::ParallelModel& model, const config::Plan& plan, const 
 }
 
 checkpoint::Saver::Also beside_checkpoint(parallel::ParallelModel& model, const config::Plan& plan,
-                                          const config::LoraConfig& lora, const prepare::Inputs& inputs) {
+                                          const config::LoraConfig& lora, const TokenizerOfRun& tokenizer) {
   checkpoint::Gathered adapter;
   if (plan.config.lora) adapter = checkpoint::gather_adapter(model, adapters::adapter_file(model.model(), lora));
-  return [adapter, about = configuration(model, plan, lora), &inputs](const fs::path& folder) {
+  return [adapter, about = configuration(model, plan, lora), tokenizer](const fs::path& folder) {
     if (!adapter.empty()) checkpoint::write_tensors(folder / "adapter_model.safetensors", adapter);
-    publish_files(files_beside(about, inputs), folder);
+    publish_files(files_beside(about, tokenizer), folder);
   };
 }
 

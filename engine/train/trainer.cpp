@@ -125,7 +125,7 @@ void Trainer::finish() {
   }
   const bool is_best = restore_best();
   report_(progress_.step, "saving the model");
-  save_model(*model_, plan_, lora_, inputs_, config_.output_dir, saver_.key());
+  save_model(*model_, plan_, lora_, saver_.tokenizer(), config_.output_dir, saver_.key());
   if (!validation().empty()) {
     evaluate(true);  // after the save, so that a failure here loses no update
     if (!is_best) saver_.record(progress_.step, measured_);

@@ -4,6 +4,8 @@
 
 #include <fmt/ranges.h>
 
+#include "engine/base/errors.h"
+#include "engine/base/log.h"
 #include "engine/prepare/run_length.h"
 #include "engine/train/memory_plan.h"
 #include "engine/train/peak_share.h"
@@ -80,8 +82,14 @@ void Trainer::measure_peak_when_due() {
   constexpr double kLeastSeconds = 60;
   if (!reporter_ || progress_.step != first_step_ + kUpdates) return;
   if (seconds_since_start_ / kUpdates * static_cast<double>(total_steps_ - progress_.step) < kLeastSeconds) return;
-  peak_ = run_peak(plan_, compute_dtype(), model_->comm());
-  if (peak_ > 0) flops_per_token_ = flops_per_token(plan_, inputs_.datasets);
+  try {
+    peak_ = run_peak(plan_, compute_dtype(), model_->comm());
+    if (peak_ > 0) flops_per_token_ = flops_per_token(plan_, inputs_.datasets);
+  } catch (const Error& error) {  // the model's folder may be gone, which a run that has begun doesn't need
+    peak_ = 0;
+    const std::string why = error.what();
+    log::warning("this run's share of the machine's speed isn't known: {}", why.substr(0, why.find('\n')));
+  }
 }
 
 void Trainer::report_stragglers(const std::vector<double>& seconds) {

@@ -51,7 +51,7 @@ TEST_F(RegularFiles, StayAsTheyWereOpened) {
 TEST_F(RegularFiles, AreKnownToHaveAnotherSize) {
   const RegularFile file(path_);
   std::filesystem::resize_file(path_, 9'000);
-  EXPECT_EQ(change(file), path_ + " was changed while it was read: it had 10000 bytes and now has 9000\n  wait for the "
+  EXPECT_EQ(change(file), path_ + " was changed while it was in use: it had 10000 bytes and now has 9000\n  wait for the "
                                   "other program, then run again");
 }
 
@@ -61,7 +61,7 @@ TEST_F(RegularFiles, AreKnownToHaveBeenWrittenTo) {
   std::fstream(path_, std::ios::in | std::ios::out) << "b";
   const timespec times[2] = {{0, UTIME_OMIT}, {1'000'000'000, 0}};  // clocks of file systems tick every few ms
   ASSERT_EQ(utimensat(AT_FDCWD, path_.c_str(), times, 0), 0);
-  EXPECT_EQ(change(file), path_ + " was changed while it was read: something wrote to it\n  wait for the other "
+  EXPECT_EQ(change(file), path_ + " was changed while it was in use: something wrote to it\n  wait for the other "
                                   "program, then run again");
 }
 

@@ -141,5 +141,19 @@ TEST(SaveTokenizer, PutsChatTemplatesIntoTheConfig) {
   EXPECT_EQ(*open_saved(saved.string())->chat_template("tool_use"), "T");
 }
 
+TEST(SaveTokenizer, KeepsTheFilesOfTheBeginning) {
+  TempFolder folder;
+  const std::string file = read_all(kGoldenFolder + "json/qwen2/tokenizer.json");
+  folder.write("tokenizer.json", file);
+  folder.write("tokenizer_config.json", "{}");
+  const auto tokenizer = open_saved(folder.string());
+  const SavedTokenizer saved(*tokenizer, "");
+  folder.write("tokenizer.json", "another model's");
+  std::filesystem::remove(folder / "tokenizer_config.json");
+  ASSERT_EQ(saved.files().size(), 2u);
+  for (const TokenizerFile& one : saved.files())
+    EXPECT_EQ(one.content, one.name == "tokenizer.json" ? file : "{}") << one.name;
+}
+
 }  // namespace
 }  // namespace trainer::data

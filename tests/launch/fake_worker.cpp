@@ -14,6 +14,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/link.h"
+#include "engine/base/mapped_file.h"
 #include "engine/base/rank_board.h"
 #include "tests/support/bare_checkpoint.h"
 
@@ -110,6 +111,19 @@ int kill_itself(Worker& worker) {
   ::signal(signal, SIG_DFL);  // sanitizers handle some signals
   raise(signal);
   return 0;
+}
+
+/// Reads a mapped file that has been truncated.
+int read_truncated(Worker& worker) {
+  const auto board = trainer::RankBoard::from_environment();
+  const fs::path path = worker.notes / "my weights";
+  std::ofstream(path) << std::string(10'000, 'w');
+  const trainer::MappedFile file(path);
+  worker.link->report_step(5, "backward");
+  worker.barrier();
+  fs::resize_file(path, 10);
+  const volatile char last = file.bytes().back();
+  return last;
 }
 
 /// Dies in the given number of attempts, in each one step later than in the one before, and succeeds in the next.
@@ -293,6 +307,7 @@ int main(int argc, char** argv) {
       {"finish_at", finish_at},
       {"exit", exit_silently},
       {"kill", kill_itself},
+      {"read_truncated", read_truncated},
       {"die_in_lives", die_in_lives},
       {"fail", report_failure},
       {"lose_peer", lose_peer},

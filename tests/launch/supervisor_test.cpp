@@ -271,6 +271,17 @@ TEST_F(SupervisorTest, CrashesAreNamed) {
   }
 }
 
+TEST_F(SupervisorTest, AFileThatIsTruncatedWhileItIsMappedIsNamed) {
+  EXPECT_EQ(run_with({{"FAKE_0", "hang"}, {"FAKE_1", "read_truncated"}}), kInputFailure);
+  const std::string file = (folder_ / "notes" / "my weights").string();
+  EXPECT_TRUE(block().starts_with("trainer: rank 1, step 5 (backward): cannot read " + file +
+                                  ": it was truncated while it was in use, or its disk failed (see `dmesg`)\n  wait for "
+                                  "the other program, then run again\n"))
+      << screen();
+  EXPECT_LE(block_lines(), 6u);
+  EXPECT_FALSE(anyone_left());
+}
+
 TEST_F(SupervisorTest, AReportedFailureIsTheMessage) {
   EXPECT_EQ(run_with({{"FAKE_0", "hang"}, {"FAKE_1", "fail:5"}}), 5);
   EXPECT_EQ(block(),

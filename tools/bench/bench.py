@@ -93,11 +93,11 @@ def print_comparison(found: Comparison) -> dict:
         print(f"void: {found.void}")
         return {"void": found.void}
     print("real tokens/s; updates/s; how many times faster trainer is, with its 95 % interval; peak memory [MB] of the "
-          "largest process, of all together; loss of the first and the last update")
+          "largest process, of all together, and of these without files' pages; loss of the first and the last update")
     rows = {}
     for name, memory in found.memory.items():
         row = {"tokens_per_second": found.speed(name), "updates_per_second": found.updates_per_second(name),
-               "largest_process": memory.largest, "together": memory.together,
+               "largest_process": memory.largest, "together": memory.together, "without_files": memory.without_files,
                "losses": [found.losses[name][0], found.losses[name][-1]]}
         text = f"{name:16}{row['tokens_per_second']:8.0f} {row['updates_per_second']:7.3f}"
         if "trainer" in found.memory and name != "trainer":
@@ -105,7 +105,7 @@ def print_comparison(found: Comparison) -> dict:
             text += "  {:.2f}x ({:.2f} to {:.2f})".format(*row["ratio"])
         else:
             text += " " * 22
-        print(f"{text}  {memory.largest / 1e6:7.0f} {memory.together / 1e6:7.0f}   {row['losses'][0]:.4f} "
+        print(f"{text}  {memory.largest / 1e6:7.0f} {memory.together / 1e6:7.0f} {memory.without_files / 1e6:7.0f}   {row['losses'][0]:.4f} "
               f"{row['losses'][1]:.4f}")
         rows[name] = row
     return rows

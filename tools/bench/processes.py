@@ -48,12 +48,18 @@ def shared_out(process: int) -> int:
     return memory_in(f"/proc/{process}/smaps_rollup", "Pss")
 
 
+def without_files(process: int) -> int:
+    """The same without pages of files, which the system can drop and read again."""
+    return sum(memory_in(f"/proc/{process}/smaps_rollup", name) for name in ("Pss_Anon", "Pss_Shmem"))
+
+
 @dataclasses.dataclass
 class Memory:
     """Peaks in bytes."""
     largest: int = 0   # of a process
     every: int = 0     # sum over the processes; shared pages count in each
     together: int = 0  # of all processes at a time; shared pages count once
+    without_files: int = 0  # the same without pages of files
 
 
 class Program:
@@ -64,7 +70,7 @@ class Program:
         self.metrics = folder / "out" / "metrics.jsonl"
         self.ends_at = time.monotonic() + limit
         self.peaks: dict[int, int] = {}
-        self.together = 0
+        self.together = self.without_files = 0
         self.start = time.monotonic()
         with open(folder / "screen.txt", "wb") as sink:
             # The peer must not wait for a network.
@@ -124,9 +130,10 @@ class Program:
         for member in members:
             self.peaks[member] = max(self.peaks.get(member, 0), peak_memory(member))
         self.together = max(self.together, sum(map(shared_out, members)))
+        self.without_files = max(self.without_files, sum(map(without_files, members)))
 
     def memory(self) -> Memory:
-        return Memory(max(self.peaks.values()), sum(self.peaks.values()), self.together)
+        return Memory(max(self.peaks.values()), sum(self.peaks.values()), self.together, self.without_files)
 
     def fail(self, why: str) -> None:
         screen = (self.folder / "screen.txt").read_text(errors="replace").splitlines()[-15:]

@@ -13,7 +13,8 @@ PEFT 0.21) on the same job: the same weights, batches, number of threads and dty
 memory, and one at a time makes an update (where they generate, a run); a ratio is the median over these, with its 95 % interval.
 Rounds in which the machine's speed changed, or in which something else used it, aren't counted (`tools/bench/machine.py`), and
 without enough of the others there is no ratio.
-Memory is the peak of the largest process, and of all processes at a time. Where the peer already runs at the processor's fp32 speed
+Memory is the peak of the largest process, and of all processes at a time; "without files" is that of all without the pages of
+files, such as programs and mapped weights, which the system can drop and read again. Where the peer already runs at the processor's fp32 speed
 (LLaMA and GPT-2 in blocks of 512 tokens, on all of these processors but Zen 5, of whose vector units MKL uses half), a ratio is
 bounded by what it does besides its matrix products. Zen 3, 4 and 5 are family 25 model 1, family 25 model 17, and family 26. Rows of
 an earlier day measured an earlier version.
@@ -47,14 +48,18 @@ def times(results: dict) -> list[str]:
     return lines
 
 
+def without_files(row: dict) -> str:
+    return f"{row['without_files'] / 1e6:.0f}" if "without_files" in row else ""
+
+
 def comparison(results: dict) -> list[str]:
     if "void" in results:
         return [f"Void: {results['void']}."]
-    lines = ["| program | tokens/s | updates/s | trainer is faster | largest process [MB] | together [MB] | loss, first and last |",
-             "|---|---|---|---|---|---|---|"]
+    lines = ["| program | tokens/s | updates/s | trainer is faster | largest process [MB] | together [MB] | without files [MB] | loss, first and last |",
+             "|---|---|---|---|---|---|---|---|"]
     for name, row in results.items():
         lines.append(f"| {name} | {row['tokens_per_second']:.0f} | {row['updates_per_second']:.3f} | {ratio(row)} | "
-                     f"{row['largest_process'] / 1e6:.0f} | {row['together'] / 1e6:.0f} | "
+                     f"{row['largest_process'] / 1e6:.0f} | {row['together'] / 1e6:.0f} | {without_files(row)} | "
                      f"{row['losses'][0]:.4f}, {row['losses'][1]:.4f} |")
     return lines
 
@@ -65,7 +70,7 @@ def is_times(results: dict) -> bool:
 
 def summary(lines: list[dict]) -> list[str]:
     """A row for each comparison: how much faster, and what part of the peer's memory."""
-    rows = ["| job | peer | faster | memory | machine | day |", "|---|---|---|---|---|---|"]
+    rows = ["| job | peer | faster | memory | without files | machine | day |", "|---|---|---|---|---|---|---|"]
     for line in lines:
         found = line["results"]
         if "void" in found:
@@ -74,9 +79,9 @@ def summary(lines: list[dict]) -> list[str]:
             for name, row in table.items():
                 if "ratio" not in row:
                     continue
-                memory = "largest_process" in row
-                part = f"{table['trainer']['largest_process'] / row['largest_process']:.0%}" if memory else ""
-                rows.append(f"| {job_of(line)} | {name} | {ratio(row)} | {part} | "
+                part, kept = (f"{table['trainer'][key] / row[key]:.0%}" if key in row else ""
+                              for key in ("largest_process", "without_files"))
+                rows.append(f"| {job_of(line)} | {name} | {ratio(row)} | {part} | {kept} | "
                             f"{measurements.hardware(line)} | {line['day']} |")
     return rows
 
