@@ -32,8 +32,8 @@ bool MappedFile::read_now(std::string_view bytes) {
   const size_t length = begin + bytes.size() - first;
   if (length == 0) return true;
   madvise(at, length, MADV_HUGEPAGE);
-  // Before Linux 5.14, the call is unknown and pages are read when they are used.
-  return madvise(at, length, MADV_POPULATE_READ) == 0 || errno == EINVAL;
+  // What doesn't work for other reasons, such as a kernel before Linux 5.14, is read when it is used.
+  return madvise(at, length, MADV_POPULATE_READ) == 0 || (errno != EFAULT && errno != EHWPOISON);
 }
 
 }  // namespace trainer

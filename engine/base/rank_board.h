@@ -84,7 +84,7 @@ struct BoardMemory {
   std::atomic<uint64_t> beats{0};  // grows while the process runs
   Published<Place> place;
   Published<Wait> wait;
-  Published<ShortText<232>> unreadable;  // the mapped file that the process ends for (on_bus_error)
+  Published<ShortText<1024>> unreadable;  // the mapped file that the process ends for (on_bus_error)
   std::atomic<bool> hides_waits{false};
   std::atomic<uint32_t> group_count{0};
   std::array<Group, kGroups> groups;

@@ -43,14 +43,13 @@ def peak_memory(process: int) -> int:
     return memory_in(f"/proc/{process}/status", "VmHWM")
 
 
-def shared_out(process: int) -> int:
-    """A page shared by several processes is split between them."""
-    return memory_in(f"/proc/{process}/smaps_rollup", "Pss")
-
-
 def without_files(process: int) -> int:
-    """The same without pages of files, which the system can drop and read again."""
+    """Without pages of files, which the system can drop and read again. A page shared by several is split between them."""
     return sum(memory_in(f"/proc/{process}/smaps_rollup", name) for name in ("Pss_Anon", "Pss_Shmem"))
+
+
+def of_files(process: int) -> int:
+    return memory_in(f"/proc/{process}/status", "RssFile")
 
 
 @dataclasses.dataclass
@@ -59,7 +58,7 @@ class Memory:
     largest: int = 0   # of a process
     every: int = 0     # sum over the processes; shared pages count in each
     together: int = 0  # of all processes at a time; shared pages count once
-    without_files: int = 0  # the same without pages of files
+    without_files: int = 0  # of all processes at a time, without pages of files
 
 
 class Program:
@@ -129,8 +128,10 @@ class Program:
         members = process_group(self.process.pid)
         for member in members:
             self.peaks[member] = max(self.peaks.get(member, 0), peak_memory(member))
-        self.together = max(self.together, sum(map(shared_out, members)))
-        self.without_files = max(self.without_files, sum(map(without_files, members)))
+        # The processes of a program map the same files, as the other programs of a comparison do.
+        own = sum(map(without_files, members))
+        self.together = max(self.together, own + max(map(of_files, members)))
+        self.without_files = max(self.without_files, own)
 
     def memory(self) -> Memory:
         return Memory(max(self.peaks.values()), sum(self.peaks.values()), self.together, self.without_files)
