@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
 
-/// The number after `key` at the beginning of a line.
-int64_t number_after(const std::string& key, const std::string& file) {
+/// The number after `key` at the beginning of a line of the file.
+int64_t number_after(const std::string& file, const std::string& key) {
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
@@ -28,7 +28,7 @@ int64_t number_after(const std::string& key, const std::string& file) {
 }
 
 int64_t kilobytes_of(const std::string& file, const std::string& key) {
-  const int64_t kilobytes = number_after(key, file);
+  const int64_t kilobytes = number_after(file, key);
   return kilobytes == kUnknown ? kUnknown : kilobytes * 1024;
 }
 
@@ -56,7 +56,7 @@ int64_t left_in_cgroups(const std::string& root) {
       int64_t used = number_in(folder + version.usage);
       if (most == kUnknown || used == kUnknown) continue;
       for (const char* key : version.files)
-        if (const int64_t bytes = number_after(key, folder + "/memory.stat"); bytes != kUnknown) used -= bytes;
+        if (const int64_t bytes = number_after(folder + "/memory.stat", key); bytes != kUnknown) used -= bytes;
       left = std::min(left, std::max<int64_t>(0, most - std::max<int64_t>(0, used)));
     }
   return left;

@@ -42,13 +42,10 @@ uint64_t signature_of(const Collective& call, uint64_t before) {
   return call.kind == CollectiveKind::kTransfer ? hash : mixed(hash, call.what.bytes, sizeof call.what.bytes);
 }
 
-/// `memory` is that of the board.
-void note_bus_errors_on(BoardMemory* board, std::shared_ptr<void> memory) {
-  static BoardMemory* own = nullptr;
-  [[maybe_unused]] static const std::shared_ptr<void>* kept = nullptr;  // until the process has ended
-  own = board;
-  kept = new std::shared_ptr<void>(std::move(memory));
-  on_bus_error([](const char* path, size_t length) { own->unreadable.store(std::string_view(path, length)); });
+void note_bus_errors_on(std::shared_ptr<BoardMemory> board) {
+  static const std::shared_ptr<BoardMemory>* own = nullptr;  // until the process has ended
+  own = new std::shared_ptr<BoardMemory>(std::move(board));
+  on_bus_error([](const char* path, size_t length) { (*own)->unreadable.store(std::string_view(path, length)); });
 }
 
 }  // namespace
@@ -72,8 +69,9 @@ std::shared_ptr<RankBoard> RankBoard::from_environment() {
     throw PeerError("{}={} is not an open file: start ranks with `trainer launch`, not by hand", kBoardVariable, text);
   const std::shared_ptr<void> whole(at, [size](void* p) { munmap(p, size); });
   auto* const mine = reinterpret_cast<BoardMemory*>(static_cast<char*>(at) + size - kSize);
-  note_bus_errors_on(mine, whole);
-  return std::make_shared<RankBoard>(std::shared_ptr<BoardMemory>(whole, mine));
+  const std::shared_ptr<BoardMemory> board(whole, mine);
+  note_bus_errors_on(board);
+  return std::make_shared<RankBoard>(board);
 }
 
 RankBoard::RankBoard(std::shared_ptr<BoardMemory> memory) : memory_(std::move(memory)) {

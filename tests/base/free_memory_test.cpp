@@ -1,7 +1,5 @@
 #include "engine/base/free_memory.h"
 
-#include <fstream>
-
 #include <gtest/gtest.h>
 
 #include "tests/support/temporary_folder.h"
@@ -13,11 +11,7 @@ namespace {
 class FreeMemory : public ::testing::Test {
  protected:
   FreeMemory() { put("proc/meminfo", "MemTotal:  2000 kB\nMemAvailable:  1000 kB\n"); }
-  void put(const std::string& name, const std::string& text) {
-    const std::filesystem::path file = folder_.path() / name;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file) << text;
-  }
+  void put(const std::string& name, const std::string& text) { folder_.put(name, text); }
   int64_t found() const { return free_memory_of(folder_.path().c_str()); }
 
   const testing::TemporaryFolder folder_;

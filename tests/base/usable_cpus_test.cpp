@@ -2,7 +2,6 @@
 
 #include <sched.h>
 
-#include <fstream>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -15,11 +14,7 @@ namespace {
 /// A container, as its files describe it.
 class CpuQuota : public ::testing::Test {
  protected:
-  void put(const std::string& name, const std::string& text) {
-    const std::filesystem::path file = folder_.path() / name;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file) << text;
-  }
+  void put(const std::string& name, const std::string& text) { folder_.put(name, text); }
   int64_t quota() const { return cpu_quota(folder_.path().string()); }
 
   const testing::TemporaryFolder folder_;
