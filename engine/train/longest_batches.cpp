@@ -149,9 +149,10 @@ LongestBatches longest_training_batches(const config::Config& config, const data
   const data::SampleOrder order = order_of(config, samples, length.global_batch);
   const data::Updates updates(order.size(), length.global_batch);
   Longest longest(samples);
+  const auto index_of = [&](int64_t position) { return order.sample(position); };
+  const auto tokens_of = [&](int64_t position) { return samples.tokens(index_of(position)); };
   for (int64_t i = 0; i < length.updates && i * length.global_batch < kMostSamples; ++i)
-    longest.add(plan_update(config.training, samples, order, updates.at(i), ranks),
-                [&](int64_t position) { return order.sample(position); });
+    longest.add(plan_update(config.training, tokens_of, updates.at(i), ranks), index_of);
   return longest.found();
 }
 

@@ -12,10 +12,9 @@ data::SampleOrder order_of(const config::Config& config, const data::Samples& sa
   return data::SampleOrder(std::move(options));
 }
 
-data::PackingPlan plan_update(const config::TrainingConfig& options, const data::Samples& samples,
-                              const data::SampleOrder& order, data::Range positions, int64_t ranks) {
-  if (options.max_tokens == 0) return data::plan_by_samples(positions, ranks, options.per_device_train_batch_size);
-  const auto tokens = [&](int64_t position) { return samples.tokens(order.sample(position)); };
+data::PackingPlan plan_update(const config::TrainingConfig& options, const data::TokensOf& tokens,
+                              data::Range positions, int64_t ranks) {
+  if (options.max_tokens == 0) return data::plan_evenly(positions, tokens, ranks, options.per_device_train_batch_size);
   return data::plan_by_tokens(positions, tokens, ranks, options.max_tokens);
 }
 

@@ -178,6 +178,19 @@ TEST_F(TrainingArguments, RefusesDifferentValuesForOneOption) {
             "warmup_steps is a number of updates");
 }
 
+TEST_F(TrainingArguments, TranslatesSamplingStrategies) {
+  const auto plan = [&](const char* strategy) {
+    return resolve(kLeast + "training: {train_sampling_strategy: " + strategy + "}\n");
+  };
+  EXPECT_TRUE(plan("group_by_length").config.training.group_by_length);
+  EXPECT_FALSE(plan("sequential").config.data.shuffle);
+  const Plan even = plan("batch_rebalance");
+  EXPECT_FALSE(even.config.training.group_by_length) << "it changes the order of the samples";
+  EXPECT_TRUE(even.config.data.shuffle);
+  ASSERT_EQ(even.without_effect.size(), 1u);
+  EXPECT_EQ(even.without_effect[0].text, "each update's samples are always divided evenly, by their tokens");
+}
+
 TEST_F(TrainingArguments, TranslatesSaveAndEvalStrategies) {
   const std::string validated =
       "distributed_type: NO\nuse_cpu: true\nmodel: {path: m}\n"

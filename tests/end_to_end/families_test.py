@@ -106,7 +106,8 @@ class Families(EndToEnd):
             self.assertAlmostEqual(mine["loss"], theirs["loss"], delta=1e-5 * theirs["loss"])
             self.assertEqual(mine["order_digest"], theirs["order_digest"])
         mean = {name: sum(line["efficiency"] for line in lines[name]) / len(lines[name]) for name in by}
-        self.assertGreater(mean["tokens"], mean["samples"])
+        for name in by:
+            self.assertGreater(mean[name], 0.95, name)
 
     def test_a_batch_that_fits_stays(self):
         causal = {"model": {"config": LLAMA}, "data": {"task": "causal_lm", "max_length": 100},

@@ -112,8 +112,9 @@ class Arguments {
   void sampling() {
     const GivenKey key = given("train_sampling_strategy");
     if (word(key) == "sequential") translation_.set(key, "data.shuffle", encode(false));
-    if (word(key) == "group_by_length" || word(key) == "batch_rebalance")
-      translation_.set(key, "training.group_by_length", encode(true));
+    if (word(key) == "group_by_length") translation_.set(key, "training.group_by_length", encode(true));
+    if (word(key) == "batch_rebalance")
+      translation_.no_effect(key, "each update's samples are always divided evenly, by their tokens");
   }
 
   void logging() {
