@@ -5,6 +5,8 @@
 
 #include <c10/util/BFloat16.h>
 
+#include "models/nn/cache_line.h"
+
 namespace trainer::nn {
 
 // A tile has kBf16Lines lines of an operand, rows of `a` or columns of `b`, over kBf16Terms terms.
@@ -35,15 +37,15 @@ class Bf16Ahead {
   Bf16Ahead() = default;  // nothing
   /// `runs` runs of `bytes` bytes, which begin `stride` bytes apart, in `steps` steps.
   Bf16Ahead(const void* data, int64_t runs, int64_t stride, int64_t bytes, int64_t steps)
-      : run_(static_cast<const char*>(data)),
+      : run_(first_line(data)),
         stride_(stride),
-        lines_((bytes + kLineBytes - 1) / kLineBytes),
+        lines_((bytes + kLine - 1) / kLine),
         left_(runs * lines_),
         per_step_((left_ + steps - 1) / steps) {}
 
   void step() {
     for (int64_t i = 0; i < per_step_ && left_ > 0; ++i, --left_) {
-      __builtin_prefetch(run_ + line_ * kLineBytes, /*rw=*/0, /*locality=*/2);
+      __builtin_prefetch(run_ + line_ * kLine, /*rw=*/0, /*locality=*/2);
       if (++line_ < lines_) continue;
       line_ = 0;
       run_ += stride_;
@@ -51,7 +53,6 @@ class Bf16Ahead {
   }
 
  private:
-  static constexpr int64_t kLineBytes = 64;
   const char* run_ = nullptr;
   int64_t stride_ = 0, lines_ = 0, left_ = 0, per_step_ = 0, line_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "models/nn/cache_line.h"
 #include "models/nn/tiled_gemm.h"
 
 namespace trainer::nn {
@@ -28,7 +29,7 @@ struct Tile {
   int64_t fetch_stride, terms_per_fetch;
 };
 
-inline constexpr int64_t kLine = 64, kBytesPerFetch = 4 * kLine;
+inline constexpr int64_t kBytesPerFetch = 4 * kLine;
 inline constexpr int64_t kMostTermsPerFetch = 16, kLeastTermsPerFetch = 4;
 
 struct TileKernels {

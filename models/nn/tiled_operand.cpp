@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/nn/cache_line.h"
+
 namespace trainer::nn {
 namespace {
 
@@ -44,7 +46,7 @@ Panel TiledOperand::packed(int64_t term, int64_t column) const {
 Lines TiledOperand::share(int64_t column, const char* data, int64_t stride, int64_t runs, int64_t bytes) const {
   const int64_t shares = columns_of_step() / columns_of_panel(), mine = column % columns_of_step() / columns_of_panel(),
                 first = runs * mine / shares;
-  return {data + first * stride, stride, runs * (mine + 1) / shares - first,
+  return {first_line(data) + first * stride, stride, runs * (mine + 1) / shares - first,
           (bytes + kBytesPerFetch - 1) / kBytesPerFetch};
 }
 
