@@ -6,14 +6,15 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/base/round_up.h"
 #include "engine/dist/dry_memory.h"
 #include "engine/parallel/freed_storage.h"
 #include "engine/parallel/tensor_parallel.h"
+#include "models/nn/weight_gradient.h"
 
 namespace trainer::parallel {
 namespace {
@@ -69,8 +70,15 @@ FlatGroup::FlatGroup(GroupKind kind, std::vector<nn::ParameterPtr> parameters, c
                           .variable_data();
     parameters_[i]->value = leaf.set_requires_grad(kind.trainable);
     views_.push_back(parameters_[i]->value);
+    if (kind.trainable && nn::writes_gradient(views_.back())) nn::allow_stale_gradient(parameters_[i]);
   }
   free();
+}
+
+int64_t FlatGroup::sharable_gradient_bytes() const {
+  const bool sharable = kind_.trainable && shared_.defined() && comm_.size() > 1 && full_.scalar_type() == at::kFloat &&
+                        reduce_ == at::kFloat;
+  return sharable ? share_ * comm_.size() * static_cast<int64_t>(sizeof(float)) : 0;
 }
 
 FlatGroup::Piece FlatGroup::piece_of(size_t i) const {
@@ -127,9 +135,21 @@ void FlatGroup::free() {
 void FlatGroup::begin_grads() {
   if (!kind_.trainable || grads_.defined()) return;
   const dist::CommunicationMemory communication;
-  grads_ = at::zeros_like(full_);
-  for (size_t i = 0; i < views_.size(); ++i)
+  if (shared_gradients_) rows_ = shared_gradients_->take(sharable_gradient_bytes());
+  if (rows_.defined()) rows_ = rows_.view(full_.scalar_type());
+  grads_ = rows_.defined() ? rows_.select(0, comm_.rank()) : at::empty_like(full_);
+  int64_t ready = 0;  // values before this are zeros, or to be replaced
+  const auto zero_until = [&](int64_t end) {
+    if (end > ready) grads_.narrow(0, ready, end - ready).zero_();
+  };
+  for (size_t i = 0; i < views_.size(); ++i) {
     views_[i].mutable_grad() = grads_.narrow(0, offsets_[i], views_[i].numel()).view(parameters_[i]->shape);
+    if (!nn::writes_gradient(views_[i])) continue;
+    parameters_[i]->stale_grad = true;
+    zero_until(offsets_[i]);
+    ready = offsets_[i] + views_[i].numel();
+  }
+  zero_until(grads_.numel());
 }
 
 void FlatGroup::start_reduction() {
@@ -137,10 +157,12 @@ void FlatGroup::start_reduction() {
   if (!grads_.defined()) return;
   const at::NoGradGuard no_grad;
   const dist::CommunicationMemory communication;
-  reduced_ = grads_.to(reduce_);  // regardless of the compute dtype
-  scattered_ = comm_.reduce_scatter(reduced_);
+  for (const nn::ParameterPtr& p : parameters_) nn::refresh_gradient(*p);  // of weights that no sample used
   for (at::Tensor& view : views_) view.mutable_grad() = at::Tensor();
-  grads_ = at::Tensor();
+  const at::Tensor grads = std::exchange(grads_, {});
+  if (rows_.defined()) return shared_gradients_->sum(std::exchange(rows_, {}), shard_grad_, std::exchange(adds_, true));
+  reduced_ = grads.to(reduce_);  // regardless of the compute dtype
+  scattered_ = comm_.reduce_scatter(reduced_);
   if (!comm_.runs_beside()) finish_reduction();
 }
 
@@ -148,10 +170,13 @@ void FlatGroup::finish_reduction() {
   if (!reduced_.defined()) return;
   const at::NoGradGuard no_grad;
   scattered_.pending->wait();
+  const bool adds = std::exchange(adds_, true);
   if (offload_)
-    offload_->send_gradient(scattered_.shard, shard_grad_, std::exchange(adds_, true));
-  else
+    offload_->send_gradient(scattered_.shard, shard_grad_, adds);
+  else if (adds)
     shard_grad_.add_(scattered_.shard);
+  else
+    shard_grad_.copy_(scattered_.shard);
   const bool in_use = offload_ && scattered_.shard.is_alias_of(reduced_);
   scattered_ = {};
   if (!in_use) free_storage(reduced_);  // explicitly: Gloo's thread may hold a reference until the next unit has begun
@@ -162,7 +187,7 @@ void FlatGroup::reduce_replicas() {
   if (!kind_.trainable) return;
   const at::NoGradGuard no_grad;
   const dist::CommunicationMemory communication;
-  adds_ = false;
+  if (!std::exchange(adds_, true)) shard_grad_.zero_();  // no backward of this update reached the unit
   if (mesh_.replicate().size() == 1) return;
   if (offload_) {
     offload_->all_reduce(shard_grad_, reduce_, mesh_.replicate());

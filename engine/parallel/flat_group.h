@@ -9,6 +9,7 @@
 #include "engine/parallel/host_offload.h"
 #include "engine/parallel/logical_tensor.h"
 #include "engine/parallel/precision.h"
+#include "engine/parallel/shared_gradients.h"
 #include "engine/parallel/weight_source.h"
 #include "models/nn/parameter.h"
 
@@ -35,7 +36,8 @@ struct GroupKind {
 ///   shared   [n * R]  all shards in sequence, if ranks share memory. Nothing needs to be sent then: `full` is `shared`
 ///                  itself, or a cast of it if the compute dtype differs
 ///   views          each parameter's leaf, a view of `full` that layers compute with
-///   grads [n * R]  gradients of the views; exist only during the unit's backward
+///   grads [n * R]  gradients of the views; exist only during the unit's backward. If ranks share memory, a row of what
+///                  all ranks write
 ///   shard_grad [n] this rank's shard of the summed gradients, fp32
 /// With offload, shard and shard_grad are in the host's memory (Note [Offload]).
 class FlatGroup {
@@ -46,23 +48,30 @@ class FlatGroup {
 
   void load(const WeightSource& source);
 
+  /// Bytes of `grads` if it may be in memory that the ranks share, else 0.
+  int64_t sharable_gradient_bytes() const;
+  /// From now on, it is there if there is space.
+  void share_gradients(std::shared_ptr<SharedGradients> memory) { shared_gradients_ = std::move(memory); }
+
   /// Starts gathering into `full`; wait_gathered() completes it. Both do nothing if already gathered. Collective.
   void start_gather();
   void wait_gathered();
   void free();
   bool gathered() const { return state_ == State::kGathered; }
 
-  /// Gives every view a zero gradient, a view of `grads`.
+  /// Gives every view a gradient without values, a view of `grads`.
   void begin_grads();
   /// Collective, once per backward. Frees `grads`, and adds this rank's shard of their sum over the shard group to
-  /// shard_grad: at once, or in finish_reduction() if collectives run beside the operators.
+  /// shard_grad, or writes it there if it is the first one after drop_gradients(): at once, or in finish_reduction() if
+  /// collectives run beside the operators.
   void start_reduction();
   void finish_reduction();
   /// Collective. Sums shard_grad over the replicate group, and then partial gradients over the tensor-parallel ranks.
-  /// Once per update: both work on the sum of all its backwards. With offload, the host waits for the copies of the first
-  /// one before it does the second.
+  /// Once per update: both work on the sum of all its backwards. With offload, the host waits for the copies of the
+  /// first one before it does the second.
   void reduce_replicas();
   void reduce_partial();
+  void drop_gradients() { adds_ = false; }
 
   bool trainable() const { return kind_.trainable; }
   std::vector<at::Tensor>& views() { return views_; }
@@ -90,9 +99,11 @@ class FlatGroup {
   dist::Comm& comm_;  // the shard group
   State state_ = State::kGathered;
   at::Tensor shared_, shard_, full_, grads_, shard_grad_;
-  std::shared_ptr<HostOffload> offload_;  // null: values stay on the device
-  bool adds_ = false;                     // with offload: shard_grad has gradients of an earlier micro-batch
-  HostOffload::Gather gather_;            // while one runs: with the shard in the compute dtype
+  std::shared_ptr<SharedGradients> shared_gradients_;  // null: grads_ is this rank's own
+  at::Tensor rows_;                                    // [R, n * R], one of which grads_ is; undefined if it isn't
+  std::shared_ptr<HostOffload> offload_;               // null: values stay on the device
+  bool adds_ = false;                                  // whether shard_grad has gradients, of an earlier micro-batch
+  HostOffload::Gather gather_;                         // while one runs: with the shard in the compute dtype
   at::Tensor reduced_;  // the gradients [n * R] in the reduce dtype, while a reduction runs
   dist::Comm::Scattered scattered_;
   std::vector<at::Tensor> views_;

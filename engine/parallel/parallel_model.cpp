@@ -5,7 +5,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_foreach_mul.h>
-#include <ATen/ops/_foreach_zero.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
 namespace trainer::parallel {
@@ -104,7 +103,7 @@ std::vector<at::Tensor> ParallelModel::gradients() const {
 
 void ParallelModel::zero_grad() {
   squares_.reset();
-  if (const std::vector<at::Tensor> all = gradients(); !all.empty()) at::_foreach_zero_(all);
+  weights_->drop_gradients();
 }
 
 }  // namespace trainer::parallel

@@ -55,6 +55,7 @@ class ParallelModel {
   /// The factor of the loss in backward, which keeps small gradients representable in fp16. A power of two.
   double loss_scale() const { return loss_scale_; }
   void set_loss_scale(double scale) { loss_scale_ = scale; }
+  /// The next update() starts from gradients of zero. Until it ends, they have no defined values.
   void zero_grad();
 
   /// Every parameter, in model order. The list is made when the weights are loaded: updates change values and gradients

@@ -45,6 +45,19 @@ void ShardedUnit::load(const WeightSource& source) {
   for (FlatGroup& group : groups_) group.load(source);
 }
 
+int64_t ShardedUnit::sharable_gradient_bytes() const {
+  int64_t most = 0;
+  for (const FlatGroup& group : groups_) most = std::max(most, group.sharable_gradient_bytes());
+  return most;
+}
+
+void ShardedUnit::share_gradients(const std::shared_ptr<SharedGradients>& memory) {
+  const int64_t most = sharable_gradient_bytes();
+  const auto largest = std::find_if(groups_.begin(), groups_.end(),
+                                    [&](const FlatGroup& group) { return group.sharable_gradient_bytes() == most; });
+  if (most > 0) largest->share_gradients(memory);
+}
+
 void ShardedUnit::start_gather() {
   const dist::Phase phase(name_);
   for (FlatGroup& group : groups_) group.start_gather();
@@ -94,6 +107,10 @@ void ShardedUnit::reduce_replicas() {
 void ShardedUnit::reduce_partial() {
   const dist::Phase phase(name_);
   for (FlatGroup& group : groups_) group.reduce_partial();
+}
+
+void ShardedUnit::drop_gradients() {
+  for (FlatGroup& group : groups_) group.drop_gradients();
 }
 
 void ShardedUnit::append_logical_tensors(std::vector<LogicalTensor>& to) const {

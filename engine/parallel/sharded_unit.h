@@ -17,6 +17,9 @@ class ShardedUnit {
               const dist::Mesh& mesh, const Precision& precision, const std::shared_ptr<HostOffload>& offload);
 
   void load(const WeightSource& source);
+  /// Of its largest group of gradients (FlatGroup::sharable_gradient_bytes), which share_gradients() applies to.
+  int64_t sharable_gradient_bytes() const;
+  void share_gradients(const std::shared_ptr<SharedGradients>& memory);
   void start_gather();
   void wait_gathered();
   void free();
@@ -35,6 +38,8 @@ class ShardedUnit {
   /// Called after the last backward of an update, even if this unit took no part in it. Collective; in this order.
   void reduce_replicas();
   void reduce_partial();
+  /// The gradients of the next backward replace these.
+  void drop_gradients();
 
   void append_logical_tensors(std::vector<LogicalTensor>& to) const;
   const std::string& name() const { return name_; }

@@ -41,8 +41,10 @@ ShardedUnits::ShardedUnits(const std::vector<UnitPlan>& plans, const StageHolder
     units_.back()->load(source);
     shares_updates_ = shares_updates_ || units_.back()->shares_updates();
   }
-  if (std::any_of(units_.begin(), units_.end(), [](const auto& unit) { return unit->shares_memory(); })) comm_.barrier();
+  if (std::any_of(units_.begin(), units_.end(), [](const auto& unit) { return unit->shares_memory(); }))
+    comm_.barrier();
   root_ = units_.back().get();
+  share_gradients();
   for (const auto& unit : units_) unit->when_reducing([this](ShardedUnit& begun) { finish_reduction_before(begun); });
   for (size_t i = 0; i <= root; ++i) {
     around_.push_back(root);
@@ -58,6 +60,17 @@ ShardedUnits::ShardedUnits(const std::vector<UnitPlan>& plans, const StageHolder
     if (backward_prefetch_ == config::BackwardPrefetch::kPost)
       units_[i]->when_reduced([this] { gather_ahead_of_backward(); });
   }
+}
+
+/// The same on all ranks, as units and their groups are.
+void ShardedUnits::share_gradients() {
+  int64_t most = 0;
+  for (const auto& unit : units_)
+    if (unit.get() != root_) most = std::max(most, unit->sharable_gradient_bytes());
+  const int64_t of_root = root_->sharable_gradient_bytes();
+  if (most + of_root == 0) return;
+  shared_gradients_ = std::make_shared<SharedGradients>(comm_, of_root, most);
+  for (const auto& unit : units_) unit->share_gradients(shared_gradients_);
 }
 
 void ShardedUnits::append_logical_tensors(std::vector<LogicalTensor>& to) const {
@@ -145,15 +158,21 @@ void ShardedUnits::free_used(size_t index) {
 }
 
 // Note [Barriers around shared weights]
-// If ranks read each other's shards in place, all must be loaded, and all updates written, before any rank reads them, and
-// all ranks must have read them before any rank writes the next update.
+// If ranks read each other's shards in place, all must be loaded, and all updates written, before any rank reads them,
+// and all ranks must have read them before any rank writes the next update.
+void ShardedUnits::wait_for_updates() {
+  if (!shares_updates_) return;
+  comm_.barrier();
+  if (shared_gradients_) shared_gradients_->passed_collective();
+}
+
 void ShardedUnits::begin() {
-  if (shares_updates_) comm_.barrier();
+  wait_for_updates();
   root_->wait_gathered();
 }
 
 void ShardedUnits::end() {
-  if (shares_updates_) comm_.barrier();
+  wait_for_updates();
   for (const auto& unit : units_) unit->free();
   std::fill(awaited_.begin(), awaited_.end(), 0);
   pass_.reset();
@@ -190,6 +209,10 @@ void ShardedUnits::end_backward() {
   for (size_t i = 0; i < units_.size(); ++i) awaited_[i] -= pass_->uses_left[i];  // outputs that were not used
   for (const size_t unit : open_) free_used(unit);
   open_.clear();
+}
+
+void ShardedUnits::drop_gradients() {
+  for (const auto& unit : units_) unit->drop_gradients();
 }
 
 void ShardedUnits::reduce_replicas() {

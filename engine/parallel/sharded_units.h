@@ -31,6 +31,8 @@ class ShardedUnits {
   /// Call after the last backward of an update: sums gradients over the replicate group, over which it is collective
   /// too. With offload, gradients are in the host's memory afterwards.
   void reduce_replicas();
+  /// The gradients of the next backward replace these.
+  void drop_gradients();
 
   /// Where shards stay: the device, or the host with offload.
   at::Device home() const { return offload_ ? offload_->home() : comm_.device(); }
@@ -40,6 +42,8 @@ class ShardedUnits {
  private:
   friend struct UnitBackward;
 
+  void share_gradients();
+  void wait_for_updates();
   nn::RowsList run_unit(size_t index, const nn::RowsList& inputs, const nn::Pass& pass,
                         const nn::Module::Forward& next);
   void gather_ahead(size_t index);
@@ -56,7 +60,8 @@ class ShardedUnits {
   bool forward_prefetch_ = false;
   bool keeps_gathered_;  // between a forward and its backward
   bool shares_updates_ = false;
-  std::shared_ptr<HostOffload> offload_;  // null: shards stay on the device
+  std::shared_ptr<SharedGradients> shared_gradients_;  // null: ranks send their gradients
+  std::shared_ptr<HostOffload> offload_;               // null: shards stay on the device
   std::vector<std::unique_ptr<ShardedUnit>> units_;
   std::vector<size_t> around_;  // per unit: the innermost enclosing unit; the root's index ends the chain
   ShardedUnit* root_ = nullptr;
@@ -69,9 +74,9 @@ class ShardedUnits {
   std::vector<int64_t> awaited_;  // per unit: forwards of all passes whose backward has not begun
   // State of the current backward pass.
   bool in_backward_ = false;
-  std::vector<size_t> open_;  // units whose backward has begun and that aren't freed yet
-  size_t current_use_ = 0;    // the use whose backward began last
-  int64_t begun_ = 0;         // number of uses whose backward has begun
+  std::vector<size_t> open_;         // units whose backward has begun and that aren't freed yet
+  size_t current_use_ = 0;           // the use whose backward began last
+  int64_t begun_ = 0;                // number of uses whose backward has begun
   ShardedUnit* reducing_ = nullptr;  // whose reduction began last in this backward pass
 };
 

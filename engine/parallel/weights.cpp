@@ -1,5 +1,7 @@
 #include "engine/parallel/weights.h"
 
+#include <algorithm>
+
 #include <ATen/ops/empty.h>
 #include <fmt/ranges.h>
 
@@ -26,6 +28,32 @@ dist::Comm& Weights::group_of(const std::set<int>& stages) {
   auto& group = groups_[stages];
   if (!group) group = pipeline.group(fmt::format("tied-{}", fmt::join(stages, "-")), {stages.begin(), stages.end()});
   return *group;
+}
+
+bool Weights::trains() const {
+  return std::any_of(parameters_.begin(), parameters_.end(),
+                     [&](const Parameter& one) { return held(one) && one.parameter->trainable; });
+}
+
+bool Weights::use_in_place(nn::Parameter& parameter, const WeightSource& source) {
+  auto [value, file] = source.in_place(parameter);
+  if (!value.defined()) return false;
+  parameter.value = std::move(value);
+  if (file) files_.insert(std::move(file));
+  return true;
+}
+
+void Weights::check_files() const {
+  for (const auto& file : files_) file->check_unchanged();
+}
+
+LogicalTensor Weights::whole_tensor(const Parameter& one) const {
+  const nn::Parameter& p = *one.parameter;
+  LogicalTensor tensor = logical_tensor_of(p, 0, p.numel(), mesh_.tokens(), one.holders, mesh_);
+  tensor.replicated = tensor.copies == mesh_.world().size();
+  tensor.value = p.value.detach().view(-1);
+  if (p.trainable) tensor.grad = p.value.grad().view(-1);
+  return tensor;
 }
 
 void Weights::list(std::vector<LogicalTensor> here, at::Device device) {

@@ -1,11 +1,14 @@
 #include "engine/parallel/whole_weights.h"
 
+#include <ATen/ops/_foreach_zero.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
+#include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/base/free_memory.h"
 #include "engine/parallel/tensor_parallel.h"
+#include "models/nn/weight_gradient.h"
 
 namespace trainer::parallel {
 
@@ -20,38 +23,36 @@ WholeWeights::WholeWeights(models::Model& model, const std::vector<models::Chunk
     if (one.parameter->trainable) trained_.push_back(one.parameter);
   }
   add_gradients(when, exchange);
+  for (const nn::ParameterPtr& p : trained_) {
+    // The reducer sends the gradients of weights that this rank doesn't use as they are.
+    if (reducer_ || !nn::writes_gradient(p->value)) {
+      zeroed_.push_back(p->value.grad());
+    } else {
+      nn::allow_stale_gradient(p);
+      replaced_.push_back(p);
+    }
+  }
   std::vector<LogicalTensor> tensors;
   for (const Parameter& one : parameters_)
-    if (held(one)) tensors.push_back(tensor_of(one));
+    if (held(one)) tensors.push_back(whole_tensor(one));
   list(std::move(tensors), mesh.world().device());
 }
 
 bool WholeWeights::prefers_in_place() const {
   if (!mesh_.world().device().is_cpu()) return false;
+  if (trains()) return true;
   int64_t bytes = 0;
-  for (const Parameter& one : parameters_) {
-    if (!held(one)) continue;
-    if (one.parameter->trainable) return true;
-    bytes += one.parameter->storage.bytes(one.parameter->numel());
-  }
+  for (const Parameter& one : parameters_)
+    if (held(one)) bytes += one.parameter->storage.bytes(one.parameter->numel());
   return bytes > free_memory() / mesh_.world().size();
 }
 
 void WholeWeights::load(nn::Parameter& p, const WeightSource& source, bool in_place) {
-  if (in_place && !p.trainable) {
-    auto [value, file] = source.in_place(p);
-    p.value = std::move(value);
-    if (file) files_.insert(std::move(file));
-    if (p.value.defined()) return;
-  }
+  if (in_place && !p.trainable && use_in_place(p, source)) return;
   const at::Tensor value =
       at::empty(p.storage.shape(p.shape), at::TensorOptions(p.storage.dtype).device(mesh_.world().device()));
   source.read_part(p, 0, p.numel(), value.view(-1));
   p.value = value.set_requires_grad(p.trainable);
-}
-
-void WholeWeights::end() {
-  for (const auto& file : files_) file->check_unchanged();
 }
 
 void WholeWeights::concatenate_gradients() {
@@ -78,21 +79,19 @@ void WholeWeights::add_gradients(Sums when, const dist::GradientExchange& exchan
     reducer_ = std::make_unique<dist::BucketReducer>(std::move(values), mesh_.tokens(), exchange);
 }
 
-LogicalTensor WholeWeights::tensor_of(const Parameter& one) const {
-  const nn::Parameter& p = *one.parameter;
-  LogicalTensor tensor = logical_tensor_of(p, 0, p.numel(), mesh_.tokens(), one.holders, mesh_);
-  tensor.replicated = tensor.copies == mesh_.world().size();
-  tensor.value = p.value.detach().view(-1);
-  if (p.trainable) tensor.grad = p.value.grad().view(-1);
-  return tensor;
-}
-
 void WholeWeights::reduce_in_backward(const at::Tensor& loss) {
   if (reducer_) reducer_->reduce_next_backward(loss);
 }
 
+void WholeWeights::drop_gradients() {
+  for (const nn::ParameterPtr& p : replaced_) p->stale_grad = true;
+  if (!zeroed_.empty()) at::_foreach_zero_(zeroed_);
+}
+
 /// Partial gradients are also summed over the tensor-parallel ranks.
 void WholeWeights::reduce_in_stage() {
+  const at::NoGradGuard no_grad;
+  for (const nn::ParameterPtr& p : replaced_) nn::refresh_gradient(*p);  // of weights that no sample used
   if (gradients_.defined() && gradients_.numel() > 0 && mesh_.tokens().size() > 1)
     mesh_.tokens().all_reduce(gradients_);
   std::vector<at::Tensor> partial;

@@ -5,14 +5,6 @@
 
 namespace trainer::parallel {
 
-// Note [Weights in place]
-// Frozen weights that a file of this machine holds as a rank needs them are used there, in the system's page cache: all
-// ranks and programs of the machine share one copy, a start copies nothing, and a model may be larger than the free
-// memory, since the system can drop pages and read them again. The products of training take as long as with a copy in
-// pages of 2 MiB (Note [Huge pages]). Generation, which reads every weight for each token, takes up to 1.25 times as
-// long, so a model that isn't trained is copied if there is memory for it. If another program writes to the file,
-// weights change: the end of each forward or backward fails then, before its result is used.
-
 /// Every rank of a stage holds all of it (DDP). Gradients are summed over ranks during the last backward of an update
 /// if it is announced (reduce_in_backward), which a pipeline with its several backwards does not do; else after it.
 class WholeWeights : public Weights {
@@ -25,9 +17,9 @@ class WholeWeights : public Weights {
                const Precision& precision, Sums when, const dist::GradientExchange& exchange,
                const WeightSource& source);
 
-  /// Errors: InputError when a file whose weights are used in place was changed.
-  void end() override;
+  void end() override { check_files(); }
   void reduce_in_backward(const at::Tensor& loss) override;
+  void drop_gradients() override;
 
  protected:
   void reduce_in_stage() override;
@@ -38,12 +30,12 @@ class WholeWeights : public Weights {
   void load(nn::Parameter& parameter, const WeightSource& source, bool in_place);
   void add_gradients(Sums when, const dist::GradientExchange& exchange);
   void concatenate_gradients();
-  LogicalTensor tensor_of(const Parameter& parameter) const;
 
-  std::set<std::shared_ptr<const RegularFile>> files_;  // whose weights are used in place
-  std::vector<nn::ParameterPtr> trained_;               // of this rank's parameters
-  std::unique_ptr<dist::BucketReducer> reducer_;        // of one stage on several ranks
-  at::Tensor gradients_;                                // summed after backward: all of them, concatenated
+  std::vector<nn::ParameterPtr> trained_;         // of this rank's parameters
+  std::vector<nn::ParameterPtr> replaced_;        // of these: the next update's gradients replace the last one's
+  std::vector<at::Tensor> zeroed_;                // the gradients of the others
+  std::unique_ptr<dist::BucketReducer> reducer_;  // of one stage on several ranks
+  at::Tensor gradients_;                          // summed after backward: all of them, concatenated
 };
 
 }  // namespace trainer::parallel

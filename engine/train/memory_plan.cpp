@@ -155,6 +155,8 @@ MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Work
   memory.stage = stage;
   for (const parallel::LogicalTensor& tensor : model->logical_tensors())
     if (tensor.grad.defined() && !offloaded) memory.gradients += static_cast<int64_t>(tensor.grad.nbytes());
+  const int64_t shared_gradients = dist::dry_bytes().communication;  // nothing is communicated yet
+  memory.gradients += shared_gradients;
   memory.weights = held() - memory.gradients;
   std::optional<dist::HostMemory> in_host(std::in_place, offloaded);
   const auto optimizer = optim::make_optimizer(plan.config.training, model->logical_tensors(), comm);
@@ -171,7 +173,7 @@ MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Work
   const nn::AttentionCount attention;
   const dist::DryBytes training = training_peak(*model, plan.config, workload);
   memory.attention = attention.text();
-  memory.communication = training.communication;
+  memory.communication = training.communication - shared_gradients;
   memory.activations = training.all - before - memory.held() - memory.communication;
   const dist::DryBytes step = peak_of([&] {
     const dist::HostMemory where(offloaded);

@@ -29,7 +29,7 @@ namespace trainer::train {
 struct MemoryPlan {
   // Held all the time: this rank's shards, or replicas, of
   int64_t weights = 0;    // as stored, padding included
-  int64_t gradients = 0;  // fp32; under DDP these are the reduction buckets
+  int64_t gradients = 0;  // fp32; under DDP these are the reduction buckets; with those that ranks share (FSDP)
   int64_t optimizer = 0;  // its state, temporaries of its step beyond all other parts, and async_save's copy
   // Held at the moment of training that needs the most memory:
   int64_t activations = 0;    // values saved for the backward pass, gradients in flight, token ids; twice with

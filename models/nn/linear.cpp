@@ -56,28 +56,61 @@ struct LinearOfKept : torch::autograd::Function<LinearOfKept> {
   }
 };
 
-/// Rows of a table that learns: Note [Gradients in place].
-struct LearnedRows : torch::autograd::Function<LearnedRows> {
+/// x W^T + b for a large W that learns: Note [Gradients in place].
+struct LinearOfLearned : torch::autograd::Function<LinearOfLearned> {
   struct Kept {
-    at::Tensor table, ids;
-    int64_t frozen;
+    ParameterPtr weight;
+    Linear::Stored stored;
+    bool learns_bias;
   };
-  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& table, const at::Tensor& ids,
-                            int64_t frozen) {
-    keep(ctx, Kept{table, ids, frozen});
-    return at::embedding(table, ids);
+  /// `value`: the weight's, so that autograd knows it.
+  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x, const at::Tensor& value,
+                            const std::optional<at::Tensor>& bias, const Kept& as) {
+    const at::Tensor matrix = matrix_of(value, as.weight->storage, as.stored, x.scalar_type());
+    ctx->save_for_backward({x, matrix});
+    keep(ctx, as);
+    return at::linear(x, matrix, bias);
   }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx,
                                                  torch::autograd::variable_list grads) {
-    const auto& [table, ids, frozen] = kept<Kept>(ctx);
+    const auto& [weight, stored, learns_bias] = kept<Kept>(ctx);
+    const auto saved = ctx->get_saved_variables();
+    const at::Tensor &x = saved[0], &grad = grads[0], none;
+    const at::Tensor of_x = ctx->needs_input_grad(0) ? at::mm(grad, saved[1]) : none,
+                     of_bias = learns_bias ? grad.sum(0) : none;
+    const bool out_in = stored == Linear::Stored::kOutIn;
+    const at::Tensor a = (out_in ? grad : x).t(), b = out_in ? x : grad;
+    if (!takes_gradient_in_place(weight->value))
+      return {of_x, at::mm(a, b).to(weight->value.scalar_type()), of_bias, none};
+    add_to_gradient(*weight, a, b);
+    return {of_x, no_rows(weight->value), of_bias, none};
+  }
+};
+
+/// Rows of a table that learns: Note [Gradients in place].
+struct LearnedRows : torch::autograd::Function<LearnedRows> {
+  struct Kept {
+    ParameterPtr weight;
+    at::Tensor ids;
+    int64_t frozen;
+  };
+  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& table, const Kept& as) {
+    keep(ctx, as);
+    return at::embedding(table, as.ids);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx,
+                                                 torch::autograd::variable_list grads) {
+    const auto& [weight, ids, frozen] = kept<Kept>(ctx);
+    const at::Tensor& table = weight->value;
     const at::Tensor none;
     if (!takes_gradient_in_place(table))
-      return {at::embedding_dense_backward(grads[0].contiguous(), ids, table.size(0), frozen, false), none, none};
+      return {at::embedding_dense_backward(grads[0].contiguous(), ids, table.size(0), frozen, false), none};
+    refresh_gradient(*weight);
     at::Tensor& sum = table.mutable_grad();
     const at::Tensor kept_row = frozen < 0 ? none : sum.select(0, frozen).clone();
     sum.index_add_(0, ids, grads[0]);
     if (kept_row.defined()) sum.select(0, frozen).copy_(kept_row);
-    return {no_rows(table), none, none};
+    return {no_rows(table), none};
   }
 };
 
@@ -115,6 +148,10 @@ at::Tensor Linear::project(const Rows& x, const Pass& pass) const {
   const ParameterPtr b = adds_bias_ ? bias() : nullptr;
   const auto added = b ? std::optional<at::Tensor>(b->value.to(pass.compute)) : std::nullopt;
   const bool frozen = !w->value.requires_grad();
+  if (!frozen && at::GradMode::is_enabled() && writes_gradient(w->value)) {
+    const LinearOfLearned::Kept as{w, stored_, added && added->requires_grad()};
+    return LinearOfLearned::apply(in.x, w->value, added, as);
+  }
   const bool shares = in.gradient && frozen && !(added && added->requires_grad());
   if (!w->storage.packed && !shares && (w->value.scalar_type() == pass.compute || !frozen))
     return at::linear(in.x, matrix(pass.compute), added);
@@ -167,7 +204,8 @@ RowsList Embedding::forward(const RowsList& inputs, const Pass&) {
   const at::Tensor ids = device::sent(inputs[0].x, table.device());
   const bool learns = !on_device(table) && table.requires_grad() && at::GradMode::is_enabled();
   const int64_t frozen = frozen_row();
-  const at::Tensor found = learns ? LearnedRows::apply(table, ids, frozen) : at::embedding(table, ids, frozen);
+  const at::Tensor found =
+      learns ? LearnedRows::apply(table, LearnedRows::Kept{weight(), ids, frozen}) : at::embedding(table, ids, frozen);
   const at::Tensor rows = found.to(at::kFloat);
   return {inputs[0].with(scale_ == 1 ? rows : rows * scale_)};
 }

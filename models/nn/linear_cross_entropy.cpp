@@ -57,7 +57,7 @@ struct State {
   double soft_cap;
   float loss_grad;
   at::Tensor factor;  // the same where the rows are; undefined if no gradient is wanted
-  Storage storage;
+  ParameterPtr weight;
   int64_t most_rows;        // of a chunk
   bool of_rows, of_weight;  // which gradients are wanted
   RowsToLoss rows_to_loss;
@@ -72,7 +72,7 @@ class Chunks {
         rows_(x.size(0)),
         size_(rows_of_chunk(rows_, state.most_rows)),
         words_(value.size(0)),
-        weight_(value, state.storage, x.narrow(0, 0, std::min(size_, rows_))) {
+        weight_(value, state.weight->storage, x.narrow(0, 0, std::min(size_, rows_))) {
     if (state.of_rows) x_grad = at::empty_like(x);
     if (state.of_weight && rows_ == 0) weight_grad = at::zeros({words_, x.size(1)}, x.options());
   }
@@ -158,7 +158,6 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
     Chunks chunks(x, value, targets, state);
     const at::Tensor loss = chunks.run();
     ctx->save_for_backward({chunks.x_grad, chunks.weight_grad});
-    ctx->saved_data["weight"] = value;
     ctx->saved_data["rows"] = x.size(0);
     keep(ctx, state);
     return loss.to(at::kFloat);
@@ -168,13 +167,13 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
     const auto& state = kept<State>(ctx);
     auto saved = ctx->get_saved_variables();
     at::Tensor &x_grad = saved[0], &weight_grad = saved[1];
-    const at::Tensor& weight = ctx->saved_data["weight"].toTensor();
+    const at::Tensor& weight = state.weight->value;
     if (weight_grad.defined()) weight_grad = weight_grad.to(weight.scalar_type());
     if (ctx->saved_data["rows"].toInt() > 0 && differs(grads[0], state.loss_grad))
       for (const at::Tensor& computed : saved)
         if (computed.defined()) computed.mul_(grads[0] / state.factor);
     if (weight_grad.defined() && takes_gradient_in_place(weight)) {
-      weight.mutable_grad().add_(weight_grad);
+      add_to_gradient(*state.weight, weight_grad);
       weight_grad = no_rows(weight);
     }
     return {x_grad, weight_grad, at::Tensor(), at::Tensor()};
@@ -250,7 +249,7 @@ at::Tensor linear_cross_entropy_sum(Linear& head, const Rows& given, const at::T
                  .soft_cap = options.soft_cap,
                  .loss_grad = p.loss_grad,
                  .factor = of_rows || of_weight ? loss_grad_of(p, rows.device()) : at::Tensor(),
-                 .storage = weight->storage,
+                 .weight = weight,
                  .most_rows = options.rows_of_chunk > 0 ? options.rows_of_chunk : most_rows(rows, targets.vocabulary),
                  .of_rows = of_rows,
                  .of_weight = of_weight,

@@ -45,6 +45,7 @@ struct Parameter {
   Part part;                         // which slice of Hugging Face's tensor it is
   Shape of_shape;                    // the whole tensor's shape, if this is a slice
   bool partial_grad = false;         // its gradient is partial: to be summed over the tensor-parallel ranks
+  bool stale_grad = false;           // its gradient's values are of an earlier update: the next ones replace them
 
   /// Keeps only the slice `its_part` of this weight, which was whole.
   void keep(const Part& its_part) {

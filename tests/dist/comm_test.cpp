@@ -12,6 +12,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include "engine/dist/shared_sum.h"
 #include "tests/support/ranks.h"
 
 namespace trainer::testing {
@@ -52,6 +53,31 @@ TEST_P(Collectives, ReduceScatterReturnsThisRanksShardOfTheSum) {
     auto [part, pending] = comm.reduce_scatter(at::arange(3 * n).to(at::kFloat) * (comm.rank() + 1));
     pending->wait();
     EXPECT_TRUE(at::equal(part, at::arange(3).add(3 * comm.rank()).to(at::kFloat) * (n * (n + 1) / 2)));
+  });
+}
+
+TEST_P(Collectives, SumsInSharedMemoryHaveTheBitsOfReduceScatter) {
+  if (GetParam().over_gloo) GTEST_SKIP() << "these ranks share no memory";
+  run([&](dist::Comm& comm) {
+    const int64_t ranks = comm.size();
+    if (ranks == 1) return;
+    for (const int64_t count : {1, 5, 4097, 262147, 1000003}) {
+      SCOPED_TRACE(count);
+      const int64_t all = count * ranks;
+      const at::Tensor mine = (at::arange(all, at::kDouble) * (12.9898 + comm.rank())).sin().mul(3).to(at::kFloat);
+      const at::Tensor memory = comm.shared_memory(ranks * all * 4);
+      ASSERT_TRUE(memory.defined());
+      const at::Tensor rows = memory.view(at::kFloat).view({ranks, all});
+      rows[comm.rank()].copy_(mine);
+      const at::Tensor sum = at::full({count}, 7.0F);
+      dist::sum_shared(comm, rows, sum, /*add=*/false);
+      auto [part, pending] = comm.reduce_scatter(mine.clone());
+      pending->wait();
+      EXPECT_TRUE(at::equal(sum, part));
+      rows[comm.rank()].copy_(mine * 2);  // all ranks have read it
+      dist::sum_shared(comm, rows, sum, /*add=*/true);
+      EXPECT_TRUE(at::equal(sum, part + part * 2));
+    }
   });
 }
 

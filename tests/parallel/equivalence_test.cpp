@@ -1,6 +1,7 @@
 // One rank = DDP = FSDP, on the same global batches with dropout on: first loss, gradients, ten losses.
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -294,6 +295,31 @@ TEST(Strategies, UpdatesChangeTheListedTensorsInPlace) {
         EXPECT_EQ(places_of(*model), before);
       }
     });
+  }
+}
+
+/// Values of an update don't stay when the next one computes no gradient of a weight.
+TEST(Strategies, GradientsOfNoSamplesAreZero) {
+  const data::MemorySamples samples = random_samples();
+  for (const auto& [type, ranks, share] :
+       {std::tuple{DistributedType::kNo, 1, true}, std::tuple{DistributedType::kMultiCpu, 2, true},
+        std::tuple{DistributedType::kMultiCpu, 2, false}, std::tuple{DistributedType::kFsdp, 2, true},
+        std::tuple{DistributedType::kFsdp, 2, false}}) {
+    Setting s;
+    s.type = type, s.ranks = ranks, s.share_memory = share;
+    run_ranks(
+        ranks,
+        [&](dist::Comm& comm) {
+          const auto model = make_model(plan_of(s), comm);
+          const train::BatchStream batches(samples, stream_config(8), 8, comm.rank(), comm.size());
+          const train::UpdateBatch batch = batches.next(0);
+          model->update(batch.micro_batches, batch.target_tokens, {});
+          EXPECT_GT(model->clip_grad_norm(0), 0);
+          model->zero_grad();
+          model->update({make_batch({}, {})}, 1, {});
+          EXPECT_EQ(model->clip_grad_norm(0), 0);
+        },
+        share);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <ATen/ops/equal.h>
 
 #include "engine/base/errors.h"
+#include "engine/parallel/gather.h"
 #include "engine/train/build.h"
 #include "tests/support/golden_case.h"
 #include "tests/support/ranks.h"
@@ -126,6 +127,29 @@ TEST_F(WeightsInPlace, OfTensorParallelRanksAreTheirRows) {
     for (size_t i = 0; i < model->logical_tensors().size(); ++i)
       EXPECT_TRUE(at::equal(model->logical_tensors()[i].value, copied->logical_tensors()[i].value));
   });
+}
+
+TEST_F(WeightsInPlace, AreNotShardedWhereRanksShareMemory) {
+  golden_.plan.config.distributed_type = config::DistributedType::kFsdp;
+  golden_.plan.config.num_processes = 2;
+  run_ranks(2, [this](dist::Comm& comm) {
+    const auto model = make_model(golden_.plan, comm), copied = with_copies(golden_.plan, comm);
+    const Places places = places_of(*model, file());
+    EXPECT_GT(places.in_place, 10);
+    EXPECT_EQ(places.copied, 0);
+    nn::Pass pass;
+    pass.training = true;
+    for (int i = 0; i < 2; ++i)
+      EXPECT_EQ(model->update(golden_.batches, 10, pass), copied->update(golden_.batches, 10, pass));
+    for (size_t i = 0; i < model->logical_tensors().size(); ++i) {
+      const auto &here = model->logical_tensors()[i], &there = copied->logical_tensors()[i];
+      if (here.trainable) EXPECT_TRUE(at::equal(here.grad, there.grad)) << here.name;
+      EXPECT_TRUE(at::equal(parallel::gather(here, comm), parallel::gather(there, comm))) << here.name;
+    }
+  });
+  run_ranks(
+      2, [this](dist::Comm& comm) { EXPECT_EQ(places_of(*make_model(golden_.plan, comm), file()).in_place, 0); },
+      /*share_memory=*/false);
 }
 
 TEST_F(WeightsInPlace, OfAnotherDtypeAreCopied) {

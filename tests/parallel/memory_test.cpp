@@ -127,14 +127,17 @@ TEST_P(FsdpMemory, MatchesTheExpectedBytes) {
   // What one rank holds besides values, gradients and optimizer state: activations, and gradients in transit.
   const Measured one = measured_by(alone, 1, false)[0];
   const int64_t forward_activations = one.forward - one.loaded, activations = one.update - one.loaded;
-  const int64_t shards = (size.frozen + kValueGradientAndAdam * size.trained) / s.ranks;
+  // Gradients in shared memory stay: the root's, and those of two units.
+  const int64_t kept = s.shared && !s.bf16 ? kFloat * (size.root.trained + 2 * size.largest.trained) : 0;
+  const int64_t shards = (size.frozen + kValueGradientAndAdam * size.trained) / s.ranks + kept;
   const bool ahead = s.prefetch == config::BackwardPrefetch::kPre;
   // Over the network, Gloo gathers into its own buffer and copies: one group at a time, the largest being nearly all of
   // a block. The buffer is freed before a block that was not prefetched gets its gradients.
   const auto copy = static_cast<double>(s.shared ? 0 : size.ahead);
   const int64_t forward = shards + size.root.whole + size.largest.whole;
-  const int64_t gradients =
-      (s.bf16 ? 6 : kFloat) * size.largest.trained + kFloat * size.root.trained;  // bf16: plus their fp32 copy
+  const int64_t gradients = kept > 0 ? 0
+                                     : (s.bf16 ? 6 : kFloat) * size.largest.trained +  // bf16: plus their fp32 copy
+                                           kFloat * size.root.trained;
   const int64_t update = shards + size.root.whole + size.largest.whole + (ahead ? size.ahead : 0);
   const auto with = [&](double copied) {
     return ahead || nested ? update + gradients + copied : update + std::max(static_cast<double>(gradients), copied);

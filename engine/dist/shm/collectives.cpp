@@ -5,7 +5,7 @@
 
 #include <ATen/Dispatch.h>
 
-#include "engine/base/round_up.h"
+#include "engine/dist/gloo_order.h"
 
 namespace trainer::dist::shm {
 namespace {
@@ -40,25 +40,12 @@ void reduce_into(T* to, const T* from, int64_t count, ReduceOp op) {
     for (int64_t i = 0; i < count; ++i) to[i] = to[i] + from[i];
 }
 
-/// Note [Gloo's order]
-/// Sums have the bits of Gloo's ring, so that a run on one machine equals one on several. Gloo cuts a tensor into a
-/// part for each rank, of whole segments, at least two and each of at most a MiB; the sum of part p begins with the
-/// values of rank p - 1 and adds those of p - 2, p - 3, …, p. `dist_test` compares the two bit by bit.
-
-/// Values in each rank's part of a tensor.
-int64_t gloo_part(int64_t count, int64_t width, int size) {
-  constexpr int64_t kSegment = 1 << 20;
-  const int64_t bytes = count * width;
-  const int64_t segments = round_up(std::max((bytes + kSegment - 1) / kSegment, int64_t{2} * size), size);
-  return segments / size * round_up((bytes + segments - 1) / segments, width) / width;
-}
-
 /// Reduces into `to` the `count` values of all ranks' slots that begin at `offset` there and at `begin` in the tensor
 /// of `total` values.
 void reduce(const Region& region, const Values& values, int64_t offset, int64_t count, int64_t begin, int64_t total,
             std::byte* to, ReduceOp op) {
   const int size = region.size();
-  const int64_t part = size > 2 ? gloo_part(total, values.width, size) : total;  // two values have one sum
+  const int64_t part = gloo_part(total, values.width, size);
   for (int64_t done = 0, length = 0; done < count; done += length) {
     const int64_t number = (begin + done) / part;
     length = std::min(count - done, (number + 1) * part - (begin + done));
