@@ -20,8 +20,8 @@ namespace trainer::train {
 //   - code that allocates for communication does so within a dist::CommunicationMemory;
 //   - a libtorch operator without a shape function in C++ gets one in dry_memory.cpp (the dry run names it and fails);
 //   - code that reads a value from the device, and doesn't in a dry run, records a dist::DryHostRead instead.
-// For ranks on GPUs, the dry run uses the layers and collectives that run there (nn::DryDevice, dist::on_devices). What is
-// allocated within a dist::HostMemory, such as offloaded shards, is counted as memory of the host.
+// For ranks on GPUs, the dry run uses the layers and collectives that run there (nn::DryDevice, dist::on_devices). What
+// is allocated within a dist::HostMemory, such as offloaded shards, is counted as memory of the host.
 // tests/parallel/memory_plan_test.cpp compares the result with real runs; docs/memory.md shows both.
 
 /// Bytes of one rank's tensors. Not counted: libtorch itself (about 110 MiB, partly shared by the ranks of a machine),
@@ -39,11 +39,11 @@ struct MemoryPlan {
   int64_t evaluation = 0;  // peak while evaluating and generating, all parts; 0: nothing to evaluate on
   int64_t saving = 0;      // peak while saving a checkpoint or exporting, all parts
 
-  // On a GPU, in addition: peak of its rank's host memory, of offloaded shards and of async_save's copy. The parts above
-  // don't include them.
+  // On a GPU, in addition: peak of its rank's host memory, of offloaded shards and of async_save's copy. The parts
+  // above don't include them.
   int64_t host = 0;
 
-  int64_t stage = 0;  // the rank's pipeline stage
+  int64_t stage = 0;      // the rank's pipeline stage
   std::string attention;  // on a GPU, what computes it in training, and why (nn::AttentionCount); "" on a CPU
 
   int64_t held() const { return weights + gradients + optimizer; }

@@ -8,8 +8,8 @@ namespace trainer::nn {
 inline constexpr int64_t kLine = 64;  // bytes
 
 /// The first line that begins at `data` or after it. Products fetch runs of a weight from here on: where runs don't
-/// begin with a line, as in a file, each lies in one line more, whose fetching would be left out at its end. That one is
-/// the first of the run beside it, and the first of this one came with the run before.
+/// begin with a line, as in a file, each lies in one line more, whose fetching would be left out at its end. That one
+/// is the first of the run beside it, and the first of this one came with the run before.
 inline const char* first_line(const void* data) {
   const auto at = reinterpret_cast<uintptr_t>(data);
   return reinterpret_cast<const char*>((at + kLine - 1) / kLine * kLine);

@@ -111,8 +111,9 @@ const Entries& training_table() {
           .when("data.task is not image_classification",
                 [](const Config& c) { return c.data.task != Task::kImageClassification; }),
       option("group_by_length", &C::group_by_length)
-          .help("Puts samples of similar length into the same update. Nothing is padded either way, and without it, too, "
-                "an update's samples are divided so that the ranks have similar numbers of tokens."),
+          .help(
+              "Puts samples of similar length into the same update. Nothing is padded either way, and without it, too, "
+              "an update's samples are divided so that the ranks have similar numbers of tokens."),
       option("dataloader_drop_last", &C::dataloader_drop_last)
           .help("Ends each epoch before the samples that don't fill a batch of all ranks (with global_batch_size, an "
                 "update). Otherwise they form a smaller one. Evaluation uses all samples."),
