@@ -42,17 +42,6 @@ std::vector<Bin> first_fit(const std::vector<Item>& items, int64_t most) {
   return bins;
 }
 
-/// Puts each item into the emptiest of `count` bins; false when a bin would overflow.
-bool even_fit(const std::vector<Item>& items, size_t count, int64_t most, std::vector<Bin>& bins) {
-  bins.assign(count, {});
-  for (const Item& item : items) {
-    const auto bin = std::min_element(bins.begin(), bins.end(), [](auto& a, auto& b) { return a.tokens < b.tokens; });
-    if (bin->tokens > 0 && bin->tokens + item.tokens > most) return false;
-    bin->add(item.position, item.tokens);
-  }
-  return true;
-}
-
 /// Puts each item into the emptiest of the bins that hold fewer items than their size.
 std::vector<Bin> fill(const std::vector<Item>& items, const std::vector<size_t>& sizes) {
   using Open = std::pair<int64_t, size_t>;  // tokens, bin
@@ -107,7 +96,9 @@ PackingPlan plan_by_tokens(Range positions, const TokensOf& tokens, int64_t rank
   std::vector<Bin> bins = first_fit(items, max_tokens);
   const auto r = static_cast<size_t>(ranks);
   const size_t count = std::max<size_t>(1, (bins.size() + r - 1) / r) * r;
-  if (std::vector<Bin> even; even_fit(items, count, max_tokens, even)) bins = std::move(even);
+  std::vector<Bin> even = fill(items, std::vector<size_t>(count, items.size()));
+  const auto fits = [&](const Bin& bin) { return bin.tokens <= max_tokens || bin.positions.size() == 1; };
+  if (std::all_of(even.begin(), even.end(), fits)) bins = std::move(even);
   bins.resize(count);
   return deal(std::move(bins), r);
 }

@@ -12,13 +12,18 @@ ShardedWeights::ShardedWeights(models::Model& model, const std::vector<models::C
   for (const Parameter& one : parameters_)
     if (one.holders.size() > 1) tied[one.parameter] = one.holders;
   std::vector<LogicalTensor> tensors;
+  std::set<nn::ParameterPtr> whole;  // used in place: in no unit
   const bool in_place = trains() && mesh.world().device().is_cpu() && mesh.shard().shared_memory(1).defined();
   for (const Parameter& one : parameters_) {
     if (!in_place || !held(one) || one.parameter->trainable || !use_in_place(*one.parameter, source)) continue;
-    in_place_.insert(one.parameter);
+    whole.insert(one.parameter);
     tensors.push_back(whole_tensor(one));
   }
-  units_ = std::make_unique<ShardedUnits>(plan(model, options), tied, mesh, precision, options, source);
+  std::vector<UnitPlan> units =
+      mesh.pipeline().size() == 1 ? plan_units(model, options) : units_of_stage(model, options);
+  for (UnitPlan& unit : units)
+    std::erase_if(unit.parameters, [&](const nn::ParameterPtr& p) { return whole.count(p) != 0; });
+  units_ = std::make_unique<ShardedUnits>(units, tied, mesh, precision, options, source);
   units_->append_logical_tensors(tensors);
   list(std::move(tensors), units_->home());
 }
@@ -26,14 +31,6 @@ ShardedWeights::ShardedWeights(models::Model& model, const std::vector<models::C
 void ShardedWeights::end() {
   units_->end();
   check_files();
-}
-
-std::vector<UnitPlan> ShardedWeights::plan(models::Model& model, const config::FsdpConfig& options) const {
-  std::vector<UnitPlan> units =
-      mesh_.pipeline().size() == 1 ? plan_units(model, options) : units_of_stage(model, options);
-  for (UnitPlan& unit : units)
-    std::erase_if(unit.parameters, [&](const nn::ParameterPtr& p) { return in_place_.count(p) != 0; });
-  return units;
 }
 
 /// The units of this rank's stages, with the parameters it holds. A module that contains blocks is not a unit: part of

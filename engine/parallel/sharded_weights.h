@@ -27,11 +27,8 @@ class ShardedWeights : public Weights {
   void reduce_in_stage() override { units_->reduce_replicas(); }
 
  private:
-  /// Those that aren't used in place. The model's, or of this rank's stages.
-  std::vector<UnitPlan> plan(models::Model& model, const config::FsdpConfig& options) const;
   std::vector<UnitPlan> units_of_stage(models::Model& model, const config::FsdpConfig& options) const;
 
-  std::set<nn::ParameterPtr> in_place_;
   std::unique_ptr<ShardedUnits> units_;
 };
 

@@ -1,4 +1,4 @@
-// A tied vocabulary's gradients, added to its weight's by the uses themselves: Note [Gradients in place].
+// Gradients that a tied vocabulary's uses, and large linear layers, add to their weight's: Note [Gradients in place].
 #include "models/nn/weight_gradient.h"
 
 #include <functional>
