@@ -1,7 +1,5 @@
 #include "engine/dist/bucket_reducer.h"
 
-#include <algorithm>
-
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/grad_mode.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -9,6 +7,7 @@
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include "engine/dist/backend_comm.h"
+#include "engine/dist/buckets.h"
 #include "engine/dist/dry_buckets.h"
 #include "engine/dist/forwarding_comm.h"
 #include "engine/dist/stream_stall.h"
@@ -103,13 +102,6 @@ struct Silence : c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
-/// Indices of `parameters` in buckets, the last parameters (whose gradients come first) in the first bucket.
-std::vector<std::vector<size_t>> reverse_buckets(const std::vector<at::Tensor>& parameters, int64_t bytes) {
-  auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(parameters, {static_cast<size_t>(bytes)});
-  std::reverse(buckets.begin(), buckets.end());
-  return buckets;
-}
-
 }  // namespace
 
 struct BucketReducer::State {
@@ -121,7 +113,7 @@ BucketReducer::BucketReducer(std::vector<at::Tensor> parameters, Comm& comm, con
     : state_(std::make_unique<State>()) {
   const auto bytes = static_cast<int64_t>(exchange.bucket_megabytes * 1024 * 1024);
   const size_t count = parameters.size();
-  auto buckets = reverse_buckets(parameters, bytes);
+  auto buckets = buckets_of(parameters, exchange.bucket_megabytes);
   if (comm.device() == at::kMeta) {
     state_->dry = std::make_unique<DryBuckets>(parameters, buckets, comm, exchange.sent_as);
     return;

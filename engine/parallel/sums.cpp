@@ -1,20 +1,41 @@
 #include "engine/parallel/sums.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/stack.h>
 
 #include "engine/dist/dry_trace.h"
+#include "models/nn/kernel.h"
+#include "models/nn/parallel.h"
 
 namespace trainer::parallel {
 namespace {
 
+constexpr int64_t kChunk = 1 << 16;
+constexpr int kLanes = 32;
+
+/// Its order of additions, and thus its bits, depend neither on the instruction set nor on the number of threads.
+TRAINER_KERNEL double squares_of_chunk(const float* x, int64_t n) {
+  double lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+#pragma omp simd
+    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += static_cast<double>(x[i + lane]) * x[i + lane];
+  for (; i < n; ++i) lanes[0] += static_cast<double>(x[i]) * x[i];
+  return std::accumulate(lanes, lanes + kLanes, 0.0);
+}
+
 double squares_on_host(const at::Tensor& flat) {
   const auto* const x = flat.const_data_ptr<float>();
-  double sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < flat.numel(); ++i) sum += static_cast<double>(x[i]) * x[i];
-  return sum;
+  const int64_t n = flat.numel();
+  std::vector<double> sums((n + kChunk - 1) / kChunk);
+  nn::parallel_for(0, static_cast<int64_t>(sums.size()), 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) sums[i] = squares_of_chunk(x + i * kChunk, std::min(kChunk, n - i * kChunk));
+  });
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 }  // namespace

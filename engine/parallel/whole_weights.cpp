@@ -69,14 +69,17 @@ void WholeWeights::add_gradients(Sums when, const dist::GradientExchange& exchan
   const bool after = when == Sums::kAfterBackward && mesh_.tokens().size() > 1;
   if (mesh_.pipeline().size() > 1 || after) return concatenate_gradients();
   std::vector<at::Tensor> values;
-  for (const nn::ParameterPtr& p : trained_) {
-    p->value.mutable_grad() = at::zeros_like(p->value);
-    values.push_back(p->value);
+  for (const nn::ParameterPtr& p : trained_) values.push_back(p->value);
+  const bool exchanges = mesh_.tokens().size() > 1 && when == Sums::kInBackward && !values.empty();
+  if (exchanges && exchange.sent_as == at::kFloat && !exchange.power_sgd) {
+    buckets_ = std::make_unique<dist::SharedBuckets>(values, mesh_.tokens(), exchange.bucket_megabytes);
+    if (buckets_->defined()) return;
+    buckets_.reset();
   }
+  for (const at::Tensor& value : values) value.mutable_grad() = at::zeros_like(value);
   // The reducer makes these gradients views of its buckets. (Gradients that don't exist yet would be allocated next
   // to the buckets in the first update with accumulation: twice the memory.)
-  if (mesh_.tokens().size() > 1 && when == Sums::kInBackward && !values.empty())
-    reducer_ = std::make_unique<dist::BucketReducer>(std::move(values), mesh_.tokens(), exchange);
+  if (exchanges) reducer_ = std::make_unique<dist::BucketReducer>(std::move(values), mesh_.tokens(), exchange);
 }
 
 void WholeWeights::reduce_in_backward(const at::Tensor& loss) {
@@ -92,6 +95,7 @@ void WholeWeights::drop_gradients() {
 void WholeWeights::reduce_in_stage() {
   const at::NoGradGuard no_grad;
   for (const nn::ParameterPtr& p : replaced_) nn::refresh_gradient(*p);  // of weights that no sample used
+  if (buckets_) buckets_->sum();
   if (gradients_.defined() && gradients_.numel() > 0 && mesh_.tokens().size() > 1)
     mesh_.tokens().all_reduce(gradients_);
   std::vector<at::Tensor> partial;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "engine/dist/bucket_reducer.h"
+#include "engine/dist/shared_buckets.h"
 #include "engine/parallel/weights.h"
 
 namespace trainer::parallel {
@@ -34,7 +35,8 @@ class WholeWeights : public Weights {
   std::vector<nn::ParameterPtr> trained_;         // of this rank's parameters
   std::vector<nn::ParameterPtr> replaced_;        // of these: the next update's gradients replace the last one's
   std::vector<at::Tensor> zeroed_;                // the gradients of the others
-  std::unique_ptr<dist::BucketReducer> reducer_;  // of one stage on several ranks
+  std::unique_ptr<dist::SharedBuckets> buckets_;  // of one stage on several ranks that share memory
+  std::unique_ptr<dist::BucketReducer> reducer_;  // of one stage on other ranks
   at::Tensor gradients_;                          // summed after backward: all of them, concatenated
 };
 

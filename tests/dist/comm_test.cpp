@@ -57,31 +57,63 @@ TEST_P(Collectives, ReduceScatterReturnsThisRanksShardOfTheSum) {
   });
 }
 
+/// Equal bits, except over MPI, which adds in an order of its own.
+bool same_sums(const at::Tensor& a, const at::Tensor& b) {
+  const bool mpi = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
+  return mpi ? (a - b).abs().max().item<double>() < 1e-4 : at::equal(a, b);
+}
+
+at::Tensor values_of_rank(const dist::Comm& comm, int64_t count) {
+  return (at::arange(count, at::kDouble) * (12.9898 + comm.rank())).sin().mul(3).to(at::kFloat);
+}
+
+/// Zeros that the ranks share, a row for each.
+at::Tensor shared_rows(dist::Comm& comm, int64_t columns) {
+  const at::Tensor memory = comm.shared_memory(comm.size() * columns * 4);
+  EXPECT_TRUE(memory.defined());
+  return memory.view(at::kFloat).view({comm.size(), columns});
+}
+
 TEST_P(Collectives, SumsInSharedMemoryHaveTheBitsOfReduceScatter) {
   if (GetParam().over_gloo) GTEST_SKIP() << "these ranks share no memory";
-  const bool mpi = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;  // which has an order of its own
-  const auto same = [&](const at::Tensor& a, const at::Tensor& b) {
-    return mpi ? (a - b).abs().max().item<double>() < 1e-4 : at::equal(a, b);
-  };
   run([&](dist::Comm& comm) {
-    const int64_t ranks = comm.size();
-    if (ranks == 1) return;
+    if (comm.size() == 1) return;
     for (const int64_t count : {1, 5, 4097, 262147, 1000003}) {
       SCOPED_TRACE(count);
-      const int64_t all = count * ranks;
-      const at::Tensor mine = (at::arange(all, at::kDouble) * (12.9898 + comm.rank())).sin().mul(3).to(at::kFloat);
-      const at::Tensor memory = comm.shared_memory(ranks * all * 4);
-      ASSERT_TRUE(memory.defined());
-      const at::Tensor rows = memory.view(at::kFloat).view({ranks, all});
+      const at::Tensor mine = values_of_rank(comm, count * comm.size()), rows = shared_rows(comm, mine.numel());
       rows[comm.rank()].copy_(mine);
       const at::Tensor sum = at::full({count}, 7.0F);
       dist::sum_shared(comm, rows, sum, /*add=*/false);
       auto [part, pending] = comm.reduce_scatter(mine.clone());
       pending->wait();
-      EXPECT_TRUE(same(sum, part));
+      EXPECT_TRUE(same_sums(sum, part));
       rows[comm.rank()].copy_(mine * 2);  // all ranks have read it
       dist::sum_shared(comm, rows, sum, /*add=*/true);
-      EXPECT_TRUE(same(sum, part + part * 2));
+      EXPECT_TRUE(same_sums(sum, part + part * 2));
+    }
+  });
+}
+
+TEST_P(Collectives, SumsInAllRowsOfSharedMemoryHaveTheBitsOfAllReduce) {
+  if (GetParam().over_gloo) GTEST_SKIP() << "these ranks share no memory";
+  run([&](dist::Comm& comm) {
+    if (comm.size() == 1) return;
+    for (const std::vector<int64_t>& sizes :
+         std::vector<std::vector<int64_t>>{{1}, {0, 1, 3}, {5, 4097, 2}, {300007, 1, 262147, 700001}}) {
+      const int64_t all = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+      SCOPED_TRACE(all);
+      const at::Tensor mine = values_of_rank(comm, all), rows = shared_rows(comm, all);
+      for (const double factor : {1.0, 2.0}) {
+        rows[comm.rank()].copy_(mine * factor);
+        dist::sum_shared_everywhere(comm, rows, sizes);
+        const at::Tensor expected = mine * factor;
+        int64_t at = 0;
+        for (const int64_t size : sizes) {
+          if (size > 0) comm.all_reduce(expected.narrow(0, at, size));
+          at += size;
+        }
+        EXPECT_TRUE(same_sums(rows[comm.rank()], expected));
+      }
     }
   });
 }

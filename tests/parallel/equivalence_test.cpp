@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/norm.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
@@ -189,6 +190,8 @@ std::vector<Setting> all_settings() {
       all.push_back({golden, DistributedType::kNo, 1, lora, true, false, 100, 8});  // recomputation
       all.push_back({golden, DistributedType::kMultiCpu, 2, lora, false, false, 100, 8});
       all.push_back({golden, DistributedType::kMultiCpu, 2, lora, false, false, 2, 7});  // uneven, with accumulation
+      all.push_back({golden, DistributedType::kMultiCpu, 2, lora, false, false, 100, 8, false});
+      all.push_back({golden, DistributedType::kMultiCpu, 3, lora, true, false, 2, 7, false});
       all.push_back({golden, DistributedType::kFsdp, 1, lora, false, false, 100, 8});
       all.push_back({golden, DistributedType::kFsdp, 2, lora, false, false, 100, 8});
       all.push_back({golden, DistributedType::kFsdp, 3, lora, false, false, 100, 7});
@@ -237,6 +240,23 @@ std::string name_of(const Setting& s) {
 
 INSTANTIATE_TEST_SUITE_P(All, Strategies, ::testing::ValuesIn(all_settings()),
                          [](const auto& info) { return name_of(info.param); });
+
+/// So a run on one machine equals one on several.
+TEST(Strategies, CopiesHaveTheSameBitsWhetherGradientsAreSentOrShared) {
+  for (const int ranks : {2, 3, 4}) {
+    SCOPED_TRACE(ranks);
+    Setting shared;
+    shared.type = DistributedType::kMultiCpu;
+    shared.ranks = ranks, shared.per_device = 2, shared.global_batch = 13;
+    Setting sent = shared;
+    sent.share_memory = false;
+    const Outcome found = outcome_of(shared), expected = outcome_of(sent);
+    EXPECT_EQ(found.losses, expected.losses);
+    EXPECT_EQ(found.norms, expected.norms);
+    for (const auto& [name, gradient] : expected.first_gradients)
+      EXPECT_TRUE(at::equal(found.first_gradients.at(name), gradient)) << name;
+  }
+}
 
 /// Muon rounds the momentum to bf16, and 8-bit AdamW its moments to codes: where sums of gradients differ in their last
 /// bit, an element may by 2^-8, or by the step between two codes.
