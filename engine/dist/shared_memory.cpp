@@ -83,6 +83,13 @@ at::Tensor map_shared_memory(Comm& comm, int64_t bytes) {
       at::kByte);
 }
 
+at::Tensor shared_floats(Comm& comm, int64_t count) {
+  const int64_t bytes = count * static_cast<int64_t>(sizeof(float));
+  const at::Tensor memory = comm.shared_memory(bytes);
+  if (!memory.defined()) throw MachineError("cannot map {} MiB of shared memory on every rank.", bytes >> 20);
+  return memory.view(at::kFloat);
+}
+
 bool ranks_share_a_machine() {
   return std::getenv(kAddressVariable) == nullptr;
 }

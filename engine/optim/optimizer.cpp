@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/base/errors.h"
+#include "engine/dist/shared_memory.h"
 #include "engine/optim/optimizers.h"
 #include "engine/optim/parameter_rules.h"
 
@@ -16,6 +17,17 @@ std::vector<parallel::LogicalTensor> trained_among(const std::vector<parallel::L
   std::vector<parallel::LogicalTensor> trained;
   std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(trained), [](const auto& t) { return t.trainable; });
   return trained;
+}
+
+const Maker& maker_of(config::OptimizerName optim) {
+  for (const Maker& maker : kMakers)
+    if (maker.optim == optim) return maker;
+  throw InternalError("invalid optimizer {}", static_cast<int>(optim));
+}
+
+/// The ranks that share weights; null: none do.
+dist::Comm* sharers_of(const Trained& trained) {
+  return trained.empty() ? nullptr : trained.front().sharers;
 }
 
 }  // namespace
@@ -47,7 +59,19 @@ at::Tensor Optimizer::add_state(const char* kind, const parallel::LogicalTensor&
 
 std::vector<at::Tensor> Optimizer::add_state(const char* kind, const Trained& trained) {
   std::vector<at::Tensor> values;
-  for (const auto& tensor : trained) values.push_back(add_state(kind, tensor));
+  if (dist::Comm* const sharers = sharers_of(trained)) {
+    int64_t total = 0, at = 0;
+    for (const auto& tensor : trained) total += tensor.value.numel();
+    const at::Tensor memory = dist::shared_floats(*sharers, total);
+    for (const auto& tensor : trained) {
+      state_.push_back({kind, tensor.name, memory.narrow(0, at, tensor.value.numel()), {}});
+      at += tensor.value.numel();
+    }
+  } else {
+    for (const auto& tensor : trained) add_state(kind, tensor);
+  }
+  for (size_t i = 0; i < trained.size(); ++i)
+    values.push_back(trained[i].updated_part(state_[state_.size() - trained.size() + i].value));
   return values;
 }
 
@@ -55,7 +79,8 @@ std::vector<Optimizer::Group> Optimizer::groups_of(const Trained& trained) const
   std::vector<UpdateRule> rules;
   std::vector<Group> groups;
   for (size_t i = 0; i < trained.size(); ++i) {
-    if (trained[i].value.numel() == 0) continue;  // another rank has it
+    const at::Tensor value = trained[i].updated_part(trained[i].value);
+    if (value.numel() == 0) continue;  // another rank has it
     const UpdateRule rule = lora_plus_ > 0 ? lora_plus_rule(trained[i], lora_plus_, learning_rate_)
                                            : UpdateRule{decays(trained[i].name), 1};
     const size_t at = static_cast<size_t>(std::find(rules.begin(), rules.end(), rule) - rules.begin());
@@ -63,8 +88,8 @@ std::vector<Optimizer::Group> Optimizer::groups_of(const Trained& trained) const
       rules.push_back(rule);
       groups.push_back({rule.decays ? weight_decay_ : 0, rule.rate, {}, {}, {}});
     }
-    groups[at].values.push_back(trained[i].value);
-    groups[at].grads.push_back(trained[i].grad);
+    groups[at].values.push_back(value);
+    groups[at].grads.push_back(trained[i].updated_part(trained[i].grad));
     groups[at].places.push_back(i);
   }
   return groups;
@@ -75,14 +100,23 @@ void Optimizer::step(const std::vector<parallel::LogicalTensor>& tensors, double
   ++steps_;
   const Trained trained = trained_among(tensors);
   prepare(trained);
+  // Before and after it, a rank may read shared weights, as an asynchronous save does.
+  dist::Comm* const sharers = sharers_of(trained);
+  if (sharers) sharers->barrier();
   for (Group& group : groups_of(trained)) update(group, learning_rate * group.rate);
+  if (sharers) sharers->barrier();
+}
+
+bool updates_by_element(config::OptimizerName optim) {
+  return maker_of(optim).by_element;
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const config::TrainingConfig& options,
                                           const std::vector<parallel::LogicalTensor>& tensors, dist::Comm& comm) {
-  for (const Maker& maker : kMakers)
-    if (maker.optim == options.optim) return maker.make(options, trained_among(tensors), comm);
-  throw InternalError("invalid optimizer {}", static_cast<int>(options.optim));
+  const Maker& maker = maker_of(options.optim);
+  const Trained trained = trained_among(tensors);
+  require(maker.by_element || sharers_of(trained) == nullptr, "this optimizer can't update a part of a weight");
+  return maker.make(options, trained, comm);
 }
 
 }  // namespace trainer::optim

@@ -46,9 +46,9 @@ class Optimizer {
   /// Tensors with the same update rule.
   struct Group {
     double weight_decay = 0;
-    double rate = 1;  // multiple of the run's learning rate
-    std::vector<at::Tensor> values, grads;
-    std::vector<size_t> places;  // index of each tensor among the trained ones
+    double rate = 1;                        // multiple of the run's learning rate
+    std::vector<at::Tensor> values, grads;  // the parts that this rank updates
+    std::vector<size_t> places;             // index of each tensor among the trained ones
   };
   explicit Optimizer(const config::TrainingConfig& options);
 
@@ -57,7 +57,8 @@ class Optimizer {
   virtual void prepare(const Trained& trained) {}
   virtual void update(Group& group, double learning_rate) = 0;
 
-  /// Adds a state tensor of zeros for every trained tensor, laid out like it; in the order of `trained`.
+  /// Adds a state tensor of zeros for every trained tensor, laid out like it; returns the parts that this rank updates,
+  /// in the order of `trained`. Collective if ranks share weights: they share the state then.
   std::vector<at::Tensor> add_state(const char* kind, const Trained& trained);
   /// The same for one of them.
   at::Tensor add_state(const char* kind, const parallel::LogicalTensor& tensor, at::ScalarType dtype = at::kFloat);
@@ -72,7 +73,11 @@ class Optimizer {
   std::vector<StateTensor> state_;
 };
 
-/// The optimizer of a run, with new state for the trained tensors among `tensors`.
+/// Whether an element's update depends on its own gradient and state alone, so that ranks that share the memory of
+/// weights may each update a part of them.
+bool updates_by_element(config::OptimizerName optim);
+
+/// Collective. The optimizer of a run, with new state for the trained tensors among `tensors`.
 std::unique_ptr<Optimizer> make_optimizer(const config::TrainingConfig& options,
                                           const std::vector<parallel::LogicalTensor>& tensors, dist::Comm& comm);
 

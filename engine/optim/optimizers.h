@@ -31,6 +31,7 @@ MakeOptimizer make_adamw_8bit;
 struct Maker {
   config::OptimizerName optim;
   MakeOptimizer* make;
+  bool by_element = true;  // updates_by_element()
 };
 inline constexpr Maker kMakers[] = {
     {config::OptimizerName::kAdamW, make_adamw},
@@ -39,9 +40,9 @@ inline constexpr Maker kMakers[] = {
     {config::OptimizerName::kRmsprop, make_rmsprop},
     {config::OptimizerName::kAdagrad, make_adagrad},
     {config::OptimizerName::kLion, make_lion},
-    {config::OptimizerName::kAdafactor, make_adafactor},
-    {config::OptimizerName::kMuon, make_muon},
-    {config::OptimizerName::kAdamW8Bit, make_adamw_8bit},
+    {config::OptimizerName::kAdafactor, make_adafactor, false},
+    {config::OptimizerName::kMuon, make_muon, false},
+    {config::OptimizerName::kAdamW8Bit, make_adamw_8bit, false},
 };
 
 }  // namespace trainer::optim

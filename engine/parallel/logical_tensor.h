@@ -24,12 +24,17 @@ struct LogicalTensor {
   at::Tensor grad;             // [end - begin] fp32 after a backward; undefined when frozen
   nn::Storage storage;         // how the parameter is stored; an optimizer state in `value` may have another dtype
   nn::Part part;               // the tensor-parallel slice; without tensor parallelism, the whole tensor
+  // If ranks share the memory of `value`: these, and its elements [first, last), which this rank updates for all.
+  dist::Comm* sharers = nullptr;
+  int64_t first = 0, last = 0;
   // If several ranks hold the same shard: how many, and the index of this rank among them. Only the first one
   // contributes.
   int64_t copies = 1, copy = 0;
 
   /// `value`; decoded to fp32 if it is packed.
   at::Tensor values() const { return storage.packed ? storage.decode(value, at::kFloat, begin) : value; }
+  /// Of a tensor that is laid out like `value`, the part that this rank updates.
+  at::Tensor updated_part(const at::Tensor& of) const { return sharers ? of.narrow(0, first, last - first) : of; }
   int64_t numel() const {
     int64_t n = 1;
     for (const int64_t size : shape) n *= size;

@@ -97,7 +97,7 @@ double ParallelModel::unscale_and_clip(double scaled_norm, double max_norm) {
 std::vector<at::Tensor> ParallelModel::gradients() const {
   std::vector<at::Tensor> all;
   for (const LogicalTensor& tensor : logical_tensors())
-    if (tensor.grad.defined()) all.push_back(tensor.grad);
+    if (tensor.grad.defined()) all.push_back(tensor.updated_part(tensor.grad));
   return all;
 }
 

@@ -80,7 +80,7 @@ class ParallelModel {
   virtual std::vector<ScalarSum> gradient_squares() const;
   /// Their values, which update() has read if they are on a device.
   std::vector<double> take_squares();
-  /// Those that exist, in model order.
+  /// Those that exist, or what this rank updates of them, in model order.
   std::vector<at::Tensor> gradients() const;
 
  private:

@@ -35,8 +35,8 @@ void check_packing(models::Model& model, int64_t tensor_ranks, const Precision& 
   if (problems.empty()) return;
   throw ConfigError(
       "model.quantization_config.load_in_4bit: {} can't be quantized; add {} to llm_int8_skip_modules{}:{}",
-      counted(problems.size(), "layer", "layers"), problems.size() == 1 ? "it" : "them",
-      whole_fit ? kOtherSlices : "", first_problems(problems));
+      counted(problems.size(), "layer", "layers"), problems.size() == 1 ? "it" : "them", whole_fit ? kOtherSlices : "",
+      first_problems(problems));
 }
 
 void recompute_activations(models::Model& model, const Parallelism& how) {
@@ -72,7 +72,8 @@ std::unique_ptr<Weights> make_weights(models::Model& model, const std::vector<mo
     return std::make_unique<ShardedWeights>(model, chunks, mesh, how.precision, *how.sharding, source);
   using enum WholeWeights::Sums;
   const auto when = how.local_sgd_steps > 0 ? kNever : how.graphs ? kAfterBackward : kInBackward;
-  return std::make_unique<WholeWeights>(model, chunks, mesh, how.precision, when, how.exchange, source);
+  return std::make_unique<WholeWeights>(model, chunks, mesh, how.precision, when, how.exchange, how.updates_by_element,
+                                        source);
 }
 
 std::unique_ptr<Schedule> make_schedule(models::Model& model, const dist::MeshPtr& mesh, Weights& weights,

@@ -16,15 +16,16 @@ namespace trainer::parallel {
 /// How a model is parallelized, besides the degrees of the mesh. The default: whole on every rank (DDP).
 struct Parallelism {
   Precision precision;
-  bool recompute = false;          // activations, in backward
+  bool recompute = false;            // activations, in backward
   bool offload_activations = false;  // those that recomputation starts from, to the host
-  bool sequence_parallel = false;  // tensor-parallel ranks split the activations between regions too
+  bool sequence_parallel = false;    // tensor-parallel ranks split the activations between regions too
   PipelineOptions pipeline;
   std::optional<config::FsdpConfig> sharding;  // of values over the mesh's shard axis
   dist::GradientExchange exchange;             // of unsharded gradients
+  bool updates_by_element = false;             // what the optimizer does (optim::updates_by_element)
   /// Makes the recorder of a device; null, or no function: passes aren't recorded (Note [Graphs of micro-batches]).
   std::function<std::unique_ptr<dist::GraphRecorder>(at::Device)> graphs;
-  int64_t local_sgd_steps = 0;                 // updates between averagings of weights; 0: gradients are summed
+  int64_t local_sgd_steps = 0;  // updates between averagings of weights; 0: gradients are summed
   std::vector<std::unique_ptr<models::Model>> replicas;  // DATA_PARALLEL: the models of the other devices, no values
 };
 

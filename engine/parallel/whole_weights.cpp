@@ -1,5 +1,7 @@
 #include "engine/parallel/whole_weights.h"
 
+#include <algorithm>
+
 #include <ATen/ops/_foreach_zero.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
@@ -7,21 +9,35 @@
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/base/free_memory.h"
+#include "engine/base/round_up.h"
 #include "engine/parallel/tensor_parallel.h"
 #include "models/nn/weight_gradient.h"
 
 namespace trainer::parallel {
 
+namespace {
+
+constexpr int64_t kGrain = 1024;  // a part of a weight is whole vectors and whole lines of the cache
+
+/// Whether gradients are summed as they are.
+bool sums_whole(const dist::GradientExchange& exchange) {
+  return exchange.sent_as == at::kFloat && !exchange.power_sgd;
+}
+
+}  // namespace
+
 WholeWeights::WholeWeights(models::Model& model, const std::vector<models::Chunk>& chunks, const dist::Mesh& mesh,
                            const Precision& precision, Sums when, const dist::GradientExchange& exchange,
-                           const WeightSource& source)
+                           bool by_element, const WeightSource& source)
     : Weights(model, chunks, mesh, precision, source) {
+  for (const Parameter& one : parameters_)
+    if (held(one) && one.parameter->trainable) trained_.push_back(one.parameter);
+  const bool alone = mesh.tokens().size() == mesh.world().size();  // no other axis
+  if (by_element && alone && sums_whole(exchange) && when == Sums::kInBackward) share_values();
   const bool in_place = prefers_in_place();
-  for (const Parameter& one : parameters_) {
-    if (!held(one)) continue;
-    load(*one.parameter, source, in_place);
-    if (one.parameter->trainable) trained_.push_back(one.parameter);
-  }
+  for (const Parameter& one : parameters_)
+    if (held(one)) load(*one.parameter, source, in_place);
+  if (!shared_.empty()) mesh.tokens().barrier();
   add_gradients(when, exchange);
   for (const nn::ParameterPtr& p : trained_) {
     // The reducer sends the gradients of weights that this rank doesn't use as they are.
@@ -33,8 +49,15 @@ WholeWeights::WholeWeights(models::Model& model, const std::vector<models::Chunk
     }
   }
   std::vector<LogicalTensor> tensors;
-  for (const Parameter& one : parameters_)
-    if (held(one)) tensors.push_back(whole_tensor(one));
+  for (const Parameter& one : parameters_) {
+    if (!held(one)) continue;
+    tensors.push_back(whole_tensor(one));
+    const auto shared = shared_.find(one.parameter.get());
+    if (shared == shared_.end()) continue;
+    tensors.back().sharers = &mesh.tokens();
+    tensors.back().first = shared->second.first;
+    tensors.back().last = shared->second.last;
+  }
   list(std::move(tensors), mesh.world().device());
 }
 
@@ -47,8 +70,34 @@ bool WholeWeights::prefers_in_place() const {
   return bytes > free_memory() / mesh_.world().size();
 }
 
+void WholeWeights::share_values() {
+  const dist::Comm& comm = mesh_.tokens();
+  int64_t total = 0, at = 0;
+  for (const nn::ParameterPtr& p : trained_) total += p->numel();
+  if (comm.size() == 1 || total == 0) return;
+  const at::Tensor memory = mesh_.tokens().shared_memory(total * static_cast<int64_t>(sizeof(float)));
+  if (!memory.defined()) return;
+  for (const nn::ParameterPtr& p : trained_) {
+    const auto begin_of = [&](int64_t rank) {
+      return std::clamp<int64_t>(round_up(total * rank / comm.size() - at, kGrain), 0, p->numel());
+    };
+    // variable_data: a separate version counter, as other tensors have.
+    const at::Tensor value = memory.view(at::kFloat).narrow(0, at, p->numel()).view(p->shape).variable_data();
+    const bool last = comm.rank() + 1 == comm.size();
+    shared_[p.get()] = {value, begin_of(comm.rank()), last ? p->numel() : begin_of(comm.rank() + 1)};
+    at += p->numel();
+  }
+}
+
 void WholeWeights::load(nn::Parameter& p, const WeightSource& source, bool in_place) {
   if (in_place && !p.trainable && use_in_place(p, source)) return;
+  if (const auto shared = shared_.find(&p); shared != shared_.end()) {
+    const auto& [value, first, last] = shared->second;
+    if (last > first) source.read_part(p, first, last, value.view(-1).narrow(0, first, last - first));
+    p.value = value;
+    p.value.set_requires_grad(true);
+    return;
+  }
   const at::Tensor value =
       at::empty(p.storage.shape(p.shape), at::TensorOptions(p.storage.dtype).device(mesh_.world().device()));
   source.read_part(p, 0, p.numel(), value.view(-1));
@@ -71,7 +120,7 @@ void WholeWeights::add_gradients(Sums when, const dist::GradientExchange& exchan
   std::vector<at::Tensor> values;
   for (const nn::ParameterPtr& p : trained_) values.push_back(p->value);
   const bool exchanges = mesh_.tokens().size() > 1 && when == Sums::kInBackward && !values.empty();
-  if (exchanges && exchange.sent_as == at::kFloat && !exchange.power_sgd) {
+  if (exchanges && sums_whole(exchange)) {
     buckets_ = std::make_unique<dist::SharedBuckets>(values, mesh_.tokens(), exchange.bucket_megabytes);
     if (buckets_->defined()) return;
     buckets_.reset();

@@ -7,6 +7,7 @@
 #include "engine/config/machine/device.h"
 #include "engine/config/tables.h"
 #include "engine/dist/accelerator.h"
+#include "engine/optim/optimizer.h"
 #include "engine/train/quantization.h"
 #include "models/nn/half_products.h"
 
@@ -93,6 +94,7 @@ parallel::Parallelism parallelism_of(const config::Plan& plan) {
   how.pipeline = {{given.pp_size, given.pp_chunks}, given.pp_last_blocks};
   if (c.distributed_type == config::DistributedType::kFsdp) how.sharding = c.fsdp_config;
   how.exchange = exchange_of(c.training);
+  how.updates_by_element = optim::updates_by_element(c.training.optim);
   how.local_sgd_steps = c.training.local_sgd_steps;
   if (c.training.cuda_graphs && config::trains_on_gpus(c))
     how.graphs = [](at::Device device) { return dist::find_accelerator()->graph_recorder(device.index()); };

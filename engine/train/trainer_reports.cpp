@@ -31,7 +31,7 @@ void Trainer::describe_start(metrics::StartFacts& facts) const {
   facts.ranks = model_->comm().size();
   facts.data_ranks = model_->mesh().data().size();
   for (const parallel::LogicalTensor& tensor : model_->logical_tensors()) {
-    if (tensor.value.defined()) facts.rank_bytes += static_cast<int64_t>(tensor.value.nbytes());
+    if (tensor.value.defined()) facts.rank_bytes += static_cast<int64_t>(tensor.updated_part(tensor.value).nbytes());
     if (tensor.trainable) facts.rank_bytes += (tensor.end - tensor.begin) * static_cast<int64_t>(sizeof(float));
   }
   const dist::Degrees& degrees = model_->mesh().degrees();
