@@ -1,5 +1,6 @@
 #include "engine/checkpoint/saver.h"
 
+#include <algorithm>
 #include <chrono>
 #include <system_error>
 
@@ -91,7 +92,9 @@ void Saver::begin(Manifest about, const RunState& state, Also also) {
   phase_ = Phase::kWriting;
   copied_ = {};
   copy_ = copied_.get_future();
-  const auto snapshot = std::make_shared<Snapshot>(live_tensors(state), comm_.rank(), comm_.size());
+  const std::vector<LiveTensor> tensors = live_tensors(state);
+  shared_ = std::any_of(tensors.begin(), tensors.end(), [](const auto& t) { return t.tensor.sharers != nullptr; });
+  const auto snapshot = std::make_shared<Snapshot>(tensors, comm_.rank(), comm_.size());
   work_ = start([this, snapshot, also = std::move(also)] { return write(*snapshot, also); });
   if (!options_.async) finish();
 }
@@ -156,7 +159,9 @@ bool Saver::ready() const {
 }
 
 void Saver::wait_for_copy() {
-  if (copy_.valid() && options_.async) copy_.get();
+  if (!copy_.valid() || !options_.async) return;
+  copy_.get();
+  if (shared_) comm_.barrier();
 }
 
 void Saver::write_manifest(const Manifest& manifest, const fs::path& folder) const {

@@ -77,7 +77,7 @@ class Saver {
   void advance();
   /// Collective. Waits until the save is published. Errors: as begin().
   void finish();
-  /// Returns when weights and optimizer state may change.
+  /// Returns when weights and optimizer state may change. Collective if ranks share them.
   void wait_for_copy();
   /// Adds metrics that were measured after the checkpoint of `step` was saved, and rotates by them. A failure is only a
   /// warning.
@@ -108,6 +108,7 @@ class Saver {
   std::filesystem::path partial_;
   std::promise<void> copied_;
   std::future<void> copy_;
+  bool shared_ = false;  // what is saved is in memory that ranks share
   std::future<Report> work_;
   std::set<std::string> said_;  // what went wrong after a checkpoint was published
 };

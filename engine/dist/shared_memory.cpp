@@ -4,7 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -13,6 +15,7 @@
 
 #include "engine/base/errors.h"
 #include "engine/base/link_protocol.h"
+#include "engine/base/round_up.h"
 #include "engine/dist/memory.h"
 
 namespace trainer::dist {
@@ -26,11 +29,15 @@ void* map(const FileDescriptor& memory, int64_t bytes) {
   return at;
 }
 
-/// Reserves all pages now, so that later writes can't run out of memory.
-void reserve(const FileDescriptor& memory, void* at, int64_t bytes) {
-  if (at == MAP_FAILED || madvise(at, bytes, MADV_POPULATE_WRITE) == 0) return;
+/// Reserves a rank's part of the pages now, so that later writes can't run out of memory: the system clears them,
+/// beside those of other ranks, and takes them from the memory that is near the rank's processor.
+void reserve(const FileDescriptor& memory, void* at, int64_t bytes, const Comm& comm) {
+  const auto begin_of = [&](int64_t rank) { return round_up(bytes * rank / comm.size(), getpagesize()); };
+  const int64_t begin = begin_of(comm.rank()), length = std::min(begin_of(comm.rank() + 1), bytes) - begin;
+  if (at == MAP_FAILED || length <= 0) return;
+  if (madvise(static_cast<std::byte*>(at) + begin, length, MADV_POPULATE_WRITE) == 0) return;
   // Before Linux 5.14
-  const int error = errno == EINVAL ? posix_fallocate(memory.get(), 0, bytes) : errno;
+  const int error = errno == EINVAL ? posix_fallocate(memory.get(), begin, length) : errno;
   if (error != 0)
     throw MachineError(
         "cannot reserve {} MiB of shared memory: {}.\n  Use fewer ranks on this machine, or a smaller model.",
@@ -65,7 +72,7 @@ at::Tensor map_shared_memory(Comm& comm, int64_t bytes) {
   const auto paths = comm.gather_text(path_for_others(memory));
   if (comm.rank() != 0) memory = open_memory(paths[0]);
   void* const at = map(memory, bytes);
-  if (comm.rank() == 0) reserve(memory, at, bytes);
+  reserve(memory, at, bytes, comm);
   const bool all_have_it =
       comm.max(at == MAP_FAILED ? 1 : 0) == 0;  // also: rank 0 keeps it open until all have opened it
   if (!all_have_it) {
