@@ -1,7 +1,5 @@
 #include "engine/parallel/whole_weights.h"
 
-#include <algorithm>
-
 #include <ATen/ops/_foreach_zero.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
@@ -9,15 +7,12 @@
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "engine/base/free_memory.h"
-#include "engine/base/round_up.h"
 #include "engine/parallel/tensor_parallel.h"
 #include "models/nn/weight_gradient.h"
 
 namespace trainer::parallel {
 
 namespace {
-
-constexpr int64_t kGrain = 1024;  // a part of a weight is whole vectors and whole lines of the cache
 
 /// Whether gradients are summed as they are.
 bool sums_whole(const dist::GradientExchange& exchange) {
@@ -33,7 +28,8 @@ WholeWeights::WholeWeights(models::Model& model, const std::vector<models::Chunk
   for (const Parameter& one : parameters_)
     if (held(one) && one.parameter->trainable) trained_.push_back(one.parameter);
   const bool alone = mesh.tokens().size() == mesh.world().size();  // no other axis
-  if (by_element && alone && sums_whole(exchange) && when == Sums::kInBackward) share_values();
+  if (by_element && alone && sums_whole(exchange) && when == Sums::kInBackward)
+    shared_ = share_values(trained_, mesh.tokens());
   const bool in_place = prefers_in_place();
   for (const Parameter& one : parameters_)
     if (held(one)) load(*one.parameter, source, in_place);
@@ -68,25 +64,6 @@ bool WholeWeights::prefers_in_place() const {
   for (const Parameter& one : parameters_)
     if (held(one)) bytes += one.parameter->storage.bytes(one.parameter->numel());
   return bytes > free_memory() / mesh_.world().size();
-}
-
-void WholeWeights::share_values() {
-  const dist::Comm& comm = mesh_.tokens();
-  int64_t total = 0, at = 0;
-  for (const nn::ParameterPtr& p : trained_) total += p->numel();
-  if (comm.size() == 1 || total == 0) return;
-  const at::Tensor memory = mesh_.tokens().shared_memory(total * static_cast<int64_t>(sizeof(float)));
-  if (!memory.defined()) return;
-  for (const nn::ParameterPtr& p : trained_) {
-    const auto begin_of = [&](int64_t rank) {
-      return std::clamp<int64_t>(round_up(total * rank / comm.size() - at, kGrain), 0, p->numel());
-    };
-    // variable_data: a separate version counter, as other tensors have.
-    const at::Tensor value = memory.view(at::kFloat).narrow(0, at, p->numel()).view(p->shape).variable_data();
-    const bool last = comm.rank() + 1 == comm.size();
-    shared_[p.get()] = {value, begin_of(comm.rank()), last ? p->numel() : begin_of(comm.rank() + 1)};
-    at += p->numel();
-  }
 }
 
 void WholeWeights::load(nn::Parameter& p, const WeightSource& source, bool in_place) {
