@@ -20,6 +20,7 @@ run lora
 run lora --ranks 2
 run lora --shape t5-base --batch 4
 run fsdp
+run lora --full --ranks 2 --strategy MULTI_CPU
 run causal
 run causal --full
 run causal --shape gpt2-small
