@@ -39,6 +39,19 @@ missing_packages() {
   done
 }
 
+lock_seconds=600
+# Waits for another apt-get, such as the one that runs when a machine has started, to have read its lists: unlike that of
+# the packages, this lock is one that apt-get doesn't wait for.
+wait_for_lists() {
+  local inode waited=0
+  inode=$(stat -c %i /var/lib/apt/lists/lock 2>/dev/null) || return 0
+  while grep -q ":$inode " /proc/locks 2>/dev/null && [ $waited -lt "$lock_seconds" ]; do
+    [ $waited -gt 0 ] || echo "Waiting for another apt-get"
+    waited=$((waited + 1))
+    sleep 1
+  done
+}
+
 install_packages() { # NAME…
   local as_root=()
   if [ "$(id -u)" -ne 0 ]; then
@@ -46,8 +59,10 @@ install_packages() { # NAME…
     as_root=(sudo)
   fi
   echo "Installing Debian packages: $*"
+  wait_for_lists
   "${as_root[@]}" apt-get update -q || fail "apt-get update failed: see its message above. Check the network and proxy."
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" ||
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=$lock_seconds install -q -y \
+    --no-install-recommends "$@" ||
     fail "apt-get could not install: $*" "See its message above. On Ubuntu, these packages are in the component 'universe'."
 }
 
