@@ -111,9 +111,9 @@ struct BucketReducer::State {
 
 BucketReducer::BucketReducer(std::vector<at::Tensor> parameters, Comm& comm, const GradientExchange& exchange)
     : state_(std::make_unique<State>()) {
-  const auto bytes = static_cast<int64_t>(exchange.bucket_megabytes * 1024 * 1024);
+  const int64_t bytes = exchange.bucket_bytes();
   const size_t count = parameters.size();
-  auto buckets = buckets_of(parameters, exchange.bucket_megabytes);
+  auto buckets = buckets_of(parameters, bytes);
   if (comm.device() == at::kMeta) {
     state_->dry = std::make_unique<DryBuckets>(parameters, buckets, comm, exchange.sent_as);
     return;

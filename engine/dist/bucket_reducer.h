@@ -14,6 +14,10 @@ struct GradientExchange {
   double bucket_megabytes = 25;
   at::ScalarType sent_as = at::kFloat;
   std::optional<PowerSgdOptions> power_sgd;
+
+  int64_t bucket_bytes() const { return static_cast<int64_t>(bucket_megabytes * 1024 * 1024); }
+  /// Whether gradients are summed as they are.
+  bool is_exact() const { return sent_as == at::kFloat && !power_sgd; }
 };
 
 /// Sums gradients over ranks in buckets while backward still runs: c10d's Reducer, with a hook that sums (the default

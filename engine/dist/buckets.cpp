@@ -6,9 +6,8 @@
 
 namespace trainer::dist {
 
-std::vector<std::vector<size_t>> buckets_of(const std::vector<at::Tensor>& parameters, double megabytes) {
-  const auto bytes = static_cast<size_t>(megabytes * 1024 * 1024);
-  auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(parameters, {bytes});
+std::vector<std::vector<size_t>> buckets_of(const std::vector<at::Tensor>& parameters, int64_t bytes) {
+  auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(parameters, {static_cast<size_t>(bytes)});
   std::reverse(buckets.begin(), buckets.end());
   return buckets;
 }

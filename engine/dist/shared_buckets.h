@@ -13,7 +13,7 @@ class SharedBuckets {
  public:
   /// Collective. Gives `parameters`, leaves in fp32 on the CPU, the same on every rank, gradients of zeros. Without
   /// effect where ranks share no memory: then defined() is false.
-  SharedBuckets(const std::vector<at::Tensor>& parameters, Comm& comm, double bucket_megabytes);
+  SharedBuckets(const std::vector<at::Tensor>& parameters, Comm& comm, int64_t bucket_bytes);
 
   bool defined() const { return rows_.defined(); }
   /// Collective. Replaces the gradients with their sums over the ranks.

@@ -21,7 +21,7 @@ FileDescriptor open_memory(const std::string& path);
 /// the bytes. Errors: MachineError when there is not enough memory.
 at::Tensor map_shared_memory(Comm& comm, int64_t bytes);
 
-/// Collective. `count` zeros in memory that all ranks share. Errors: MachineError also when they can't share it.
+/// Collective. comm.shared_memory() for `count` values in fp32.
 at::Tensor shared_floats(Comm& comm, int64_t count);
 
 /// True when this run has one machine, so that its ranks can share memory. Set by the supervisor.

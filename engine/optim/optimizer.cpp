@@ -63,6 +63,7 @@ std::vector<at::Tensor> Optimizer::add_state(const char* kind, const Trained& tr
     int64_t total = 0, at = 0;
     for (const auto& tensor : trained) total += tensor.value.numel();
     const at::Tensor memory = dist::shared_floats(*sharers, total);
+    if (!memory.defined()) throw MachineError("cannot map {} MiB of shared memory on every rank.", total >> 18);
     for (const auto& tensor : trained) {
       state_.push_back({kind, tensor.name, memory.narrow(0, at, tensor.value.numel()), {}});
       at += tensor.value.numel();
@@ -100,7 +101,7 @@ void Optimizer::step(const std::vector<parallel::LogicalTensor>& tensors, double
   ++steps_;
   const Trained trained = trained_among(tensors);
   prepare(trained);
-  // Before and after it, a rank may read shared weights, as an asynchronous save does.
+  // Other ranks may read shared weights until they come here too, and from when this returns.
   dist::Comm* const sharers = sharers_of(trained);
   if (sharers) sharers->barrier();
   for (Group& group : groups_of(trained)) update(group, learning_rate * group.rate);

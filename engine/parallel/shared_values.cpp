@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/round_up.h"
+#include "engine/dist/shared_memory.h"
 
 namespace trainer::parallel {
 namespace {
@@ -15,7 +16,7 @@ SharedValues share_values(const std::vector<nn::ParameterPtr>& trained, dist::Co
   int64_t total = 0, at = 0;
   for (const nn::ParameterPtr& p : trained) total += p->numel();
   if (comm.size() == 1 || total == 0) return {};
-  const at::Tensor memory = comm.shared_memory(total * static_cast<int64_t>(sizeof(float)));
+  const at::Tensor memory = dist::shared_floats(comm, total);
   if (!memory.defined()) return {};
   SharedValues shared;
   for (const nn::ParameterPtr& p : trained) {
@@ -23,8 +24,8 @@ SharedValues share_values(const std::vector<nn::ParameterPtr>& trained, dist::Co
       return std::clamp<int64_t>(round_up(total * rank / comm.size() - at, kGrain), 0, p->numel());
     };
     // variable_data: a version counter of its own, as weights have that aren't parts of one tensor.
-    shared[p.get()] = {memory.view(at::kFloat).narrow(0, at, p->numel()).view(p->shape).variable_data(),
-                       begin_of(comm.rank()), begin_of(comm.rank() + 1)};
+    shared[p.get()] = {memory.narrow(0, at, p->numel()).view(p->shape).variable_data(), begin_of(comm.rank()),
+                       begin_of(comm.rank() + 1)};
     at += p->numel();
   }
   return shared;

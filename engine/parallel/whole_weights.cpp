@@ -12,15 +12,6 @@
 
 namespace trainer::parallel {
 
-namespace {
-
-/// Whether gradients are summed as they are.
-bool sums_whole(const dist::GradientExchange& exchange) {
-  return exchange.sent_as == at::kFloat && !exchange.power_sgd;
-}
-
-}  // namespace
-
 WholeWeights::WholeWeights(models::Model& model, const std::vector<models::Chunk>& chunks, const dist::Mesh& mesh,
                            const Precision& precision, Sums when, const dist::GradientExchange& exchange,
                            bool by_element, const WeightSource& source)
@@ -28,7 +19,7 @@ WholeWeights::WholeWeights(models::Model& model, const std::vector<models::Chunk
   for (const Parameter& one : parameters_)
     if (held(one) && one.parameter->trainable) trained_.push_back(one.parameter);
   const bool alone = mesh.tokens().size() == mesh.world().size();  // no other axis
-  if (by_element && alone && sums_whole(exchange) && when == Sums::kInBackward)
+  if (by_element && alone && exchange.is_exact() && when == Sums::kInBackward)
     shared_ = share_values(trained_, mesh.tokens());
   const bool in_place = prefers_in_place();
   for (const Parameter& one : parameters_)
@@ -97,8 +88,8 @@ void WholeWeights::add_gradients(Sums when, const dist::GradientExchange& exchan
   std::vector<at::Tensor> values;
   for (const nn::ParameterPtr& p : trained_) values.push_back(p->value);
   const bool exchanges = mesh_.tokens().size() > 1 && when == Sums::kInBackward && !values.empty();
-  if (exchanges && sums_whole(exchange)) {
-    buckets_ = std::make_unique<dist::SharedBuckets>(values, mesh_.tokens(), exchange.bucket_megabytes);
+  if (exchanges && exchange.is_exact()) {
+    buckets_ = std::make_unique<dist::SharedBuckets>(values, mesh_.tokens(), exchange.bucket_bytes());
     if (buckets_->defined()) return;
     buckets_.reset();
   }
