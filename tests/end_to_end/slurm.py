@@ -13,6 +13,7 @@ import uuid
 NODES = ("node1", "node2", "node3")
 UNKNOWN_TO_DNS = "node1"  # only SLURM has its address
 KILL_WAIT = 4  # seconds between SIGTERM and SIGKILL
+EXPIRES = 8  # seconds until a credential expires, and until a job starts that has been put into the queue again
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scancel", "scontrol", "ip", "nsenter", "unshare")
 START = 30  # seconds until the nodes must be idle
 
@@ -20,7 +21,7 @@ CONFIGURATION = """\
 ClusterName=t
 SlurmctldHost=head({head})
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket,cred_expire=8
+AuthInfo=socket={folder}/munge.socket,cred_expire={expires}
 SlurmUser=root
 SlurmdUser=root
 SlurmctldPort={port}
@@ -37,6 +38,7 @@ MpiDefault=none
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 SchedulerType=sched/builtin
+SchedulerParameters=sched_interval=1
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SlurmdParameters=config_overrides
@@ -156,8 +158,8 @@ class Slurm:
         lines = "\n".join(f"NodeName={node} NodeAddr={self.address(node)} NodeHostname={node} CPUs=4 RealMemory=4000 "
                           "Gres=gpu:2" for node in NODES)
         (self.folder / "slurm.conf").write_text(CONFIGURATION.format(
-            head=f"{self._network}.1", folder=self.folder, port=port, kill_wait=KILL_WAIT, nodes=",".join(NODES),
-            node_lines=lines))
+            head=f"{self._network}.1", folder=self.folder, port=port, kill_wait=KILL_WAIT, expires=EXPIRES,
+            nodes=",".join(NODES), node_lines=lines))
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(128))
         key.chmod(0o600)
