@@ -172,7 +172,7 @@ class Slurm:
 
     def _daemon(self, *words):
         environment = {"PATH": os.environ["PATH"] + ":/usr/sbin:/sbin", "SLURM_CONF": f"{self.folder}/slurm.conf"}
-        self._daemons.append(subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL,
+        self._daemons.append(subprocess.Popen(words, env=environment, cwd=self.folder, stdin=subprocess.DEVNULL,
                                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
     def _start_daemons(self):

@@ -245,6 +245,8 @@ class Submitted(Jobs):
         self.slurm.run("scancel", "--signal=USR1", *flags, job)
         state = self.wait_for_state(job, "PENDING", "FAILED", "COMPLETED")
         self.assertEqual((state["JobState"], state["Restarts"]), ("PENDING", "1"), self.log_of("output"))
+        # SLURM lets it wait (EXPIRES). Started earlier, on request, it can meet its first start's script, which the node
+        # has still to remove; then it neither runs nor ends.
         self.assertEqual(self.wait_for_state(job, "FAILED", "COMPLETED")["JobState"], "COMPLETED")
         self.assertIn("stopped on SIGUSR1", self.log_of("output"))
         self.launch(self.job("expected", medium, SHARDED))
