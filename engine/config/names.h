@@ -81,6 +81,13 @@ struct EnumNames<MatmulPrecision> {
 };
 
 template <>
+struct EnumNames<SavedActivations> {
+  using E = SavedActivations;
+  static constexpr std::pair<E, std::string_view> values[] = {
+      {E::kAsComputed, "as_computed"}, {E::kBfloat16, "bfloat16"}, {E::kInt8, "int8"}};
+};
+
+template <>
 struct EnumNames<DdpBackend> {
   using E = DdpBackend;
   static constexpr std::pair<E, std::string_view> values[] = {{E::kGloo, "gloo"}, {E::kMpi, "mpi"}, {E::kNccl, "nccl"}};

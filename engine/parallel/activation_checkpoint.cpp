@@ -27,6 +27,9 @@ struct Region {
   OffloadPtr offload = nullptr;
   OffloadedActivationPtr first = nullptr;
   bool first_requires_grad = false;
+  // Until backward: the inputs and the leaves. Autograd would save them in fewer bits if it is to (Note [Saved
+  // activations]), and all that is computed from them again would be off.
+  variable_list saved = {};
 };
 
 /// The tensors of `prefix`, in order.
@@ -46,10 +49,10 @@ struct Recompute : torch::autograd::Function<Recompute> {
   static variable_list forward(AutogradContext* ctx, at::TensorList inputs_and_leaves, const Region& region,
                                std::vector<nn::LayoutPtr>* layouts) {
     const at::NoGradGuard no_grad;
-    variable_list kept = inputs_and_leaves.vec();
-    if (region.first) kept.front() = at::Tensor();
-    ctx->save_for_backward(std::move(kept));
-    nn::keep(ctx, region);
+    Region kept = region;
+    kept.saved = inputs_and_leaves.vec();
+    if (region.first) kept.saved.front() = at::Tensor();
+    nn::keep(ctx, std::move(kept));
     variable_list outputs;
     for (nn::Rows& out : run(region, {inputs_and_leaves.begin(), inputs_and_leaves.end()})) {
       outputs.push_back(std::move(out.x));
@@ -59,8 +62,8 @@ struct Recompute : torch::autograd::Function<Recompute> {
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
-    const auto& region = nn::kept<Region>(ctx);
-    auto saved = ctx->get_saved_variables();
+    auto region = nn::take_kept<Region>(ctx);
+    variable_list& saved = region.saved;
     if (region.first)
       saved.front() = region.offload->restore(*region.first).set_requires_grad(region.first_requires_grad);
     std::vector<at::Tensor> given, wanted;

@@ -19,6 +19,7 @@ ParallelModel::ParallelModel(std::unique_ptr<models::Model> model, dist::MeshPtr
 
 double ParallelModel::update(const std::vector<models::Batch>& micro_batches, int64_t target_tokens,
                              const nn::Pass& given) {
+  nn::save_activations_as(precision_.saved);
   nn::Pass pass = given;
   pass.compute = precision_.compute;
   // The division that to_backward() differentiates. Without tokens there are no gradients.

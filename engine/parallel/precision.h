@@ -4,6 +4,7 @@
 #include <string>
 
 #include "models/nn/parameter.h"
+#include "models/nn/saved_activations.h"
 
 namespace trainer::parallel {
 
@@ -16,8 +17,9 @@ inline constexpr const char* kOtherSlices =
 struct Precision {
   at::ScalarType compute = at::kFloat;
   std::optional<at::ScalarType> frozen_as = std::nullopt;  // of frozen weights; none: the file's
-  const nn::PackedFormat* packed = nullptr;  // of frozen weights that can be packed (nn::Parameter::packable)
-  at::ScalarType reduce = at::kFloat;        // dtype of gradients in reductions
+  const nn::PackedFormat* packed = nullptr;      // of frozen weights that can be packed (nn::Parameter::packable)
+  at::ScalarType reduce = at::kFloat;            // dtype of gradients in reductions
+  nn::SavedAs saved = nn::SavedAs::kAsComputed;  // activations, until backward
 
   /// How a weight is stored that its source stores as `source`: a frozen one never in a wider dtype than it computes
   /// in. Errors: ConfigError if packing_problem() finds one.

@@ -38,6 +38,7 @@ config::Plan as_configured(const Setting& setting, const config::Config& user) {
   c.fsdp_config.transformer_layer_cls_to_wrap.clear();  // names of another model's layers
   c.fsdp_config.min_num_params = std::min<int64_t>(user.fsdp_config.min_num_params, 1000);  // units in tiny models too
   c.training.activation_offloading = user.training.activation_offloading;
+  c.training.saved_activations = user.training.saved_activations;
   c.training.ddp_backend = user.training.ddp_backend;
   c.training.tf32 = user.training.tf32;
   c.training.float32_matmul_precision = user.training.float32_matmul_precision;
@@ -48,6 +49,7 @@ config::Plan as_configured(const Setting& setting, const config::Config& user) {
 bool rounds(const config::Config& c) {
   return c.mixed_precision != config::MixedPrecision::kNo || c.training.tf32 ||
          c.training.float32_matmul_precision != config::MatmulPrecision::kHighest ||
+         c.training.saved_activations != config::SavedActivations::kAsComputed ||
          c.fsdp_config.reduce_dtype != "float32";
 }
 

@@ -108,6 +108,9 @@ parallel::Precision precision_of(const config::Plan& plan) {
   if (const auto dtype = dtype_named(plan.config.model.dtype)) precision.frozen_as = *dtype;
   precision.packed = packed_format(plan.config.model.quantization_config);
   precision.reduce = dtype_named(plan.config.fsdp_config.reduce_dtype).value_or(at::kFloat);
+  const config::SavedActivations saved = plan.config.training.saved_activations;
+  if (saved == config::SavedActivations::kBfloat16) precision.saved = nn::SavedAs::kBFloat16;
+  if (saved == config::SavedActivations::kInt8) precision.saved = nn::SavedAs::kInt8;
   return precision;
 }
 

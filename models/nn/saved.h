@@ -24,4 +24,10 @@ const T& kept(torch::autograd::AutogradContext* ctx) {
   return c10::static_intrusive_pointer_cast<Held<T>>(ctx->saved_data["state"].toCapsule())->value;
 }
 
+/// Takes it, so that what it holds is freed with it.
+template <class T>
+T take_kept(torch::autograd::AutogradContext* ctx) {
+  return std::move(c10::static_intrusive_pointer_cast<Held<T>>(ctx->saved_data["state"].toCapsule())->value);
+}
+
 }  // namespace trainer::nn

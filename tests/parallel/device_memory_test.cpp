@@ -183,6 +183,15 @@ std::vector<Setting> settings() {
   all.push_back(all[all.size() - 1]);
   all.back().packed = Packed::kTwice;
   for (size_t i = all.size() - 10; i < all.size(); ++i) all[i].kernels = true;
+  for (const bool kernels : {false, true}) {
+    Setting narrow{kLlama, kNo};
+    narrow.kernels = kernels;
+    narrow.saved = config::SavedActivations::kBfloat16;
+    all.push_back(narrow);
+    narrow.saved = config::SavedActivations::kInt8;
+    narrow.lora = narrow.bf16 = true;
+    all.push_back(narrow);
+  }
   return all;
 }
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/config/names.h"
 #include "tests/support/golden_case.h"
 
 namespace trainer::testing {
@@ -51,10 +52,11 @@ struct Setting {
   bool alone = false;  // on one rank
   Packed packed = Packed::kNo;
   bool kernels = false;  // layers run kernels of our own
+  config::SavedActivations saved = config::SavedActivations::kAsComputed;
 
   int64_t ranks() const { return type == kNo || alone ? 1 : 2; }
   std::string name() const {
-    return fmt::format("{} {}{}{}{}{}{}{}{}{} {}x{}", family.name,
+    return fmt::format("{} {}{}{}{}{}{}{}{}{}{} {}x{}", family.name,
                        type == kNo     ? "one rank"
                        : type == kFsdp ? "FSDP"
                                        : "DDP",
@@ -64,6 +66,7 @@ struct Setting {
                        : packed == Packed::kOnce ? " NF4"
                                                  : " NF4 doubled",
                        kernels ? " kernels" : "",
+                       saved == config::SavedActivations::kAsComputed ? "" : " saved " + config::name_of(saved),
                        lengths.size(), *std::max_element(lengths.begin(), lengths.end()));
   }
 };
@@ -82,6 +85,7 @@ inline config::Plan plan_of(const Setting& s) {
   if (s.bf16) c.mixed_precision = config::MixedPrecision::kBf16;
   if (s.tensor > 1) c.parallelism_config.emplace().tp_size = s.tensor;
   c.fsdp_config.offload_params = s.offload;
+  c.training.saved_activations = s.saved;
   return plan;
 }
 

@@ -37,13 +37,16 @@ struct Setting {
   config::ShardingStrategy strategy = config::ShardingStrategy::kFullShard;
   config::OptimizerName optim = config::OptimizerName::kAdamWFused;
   int64_t stages = 1;  // more than 1: a decoder-only model
+  config::SavedActivations saved = config::SavedActivations::kAsComputed;
 
   int64_t ranks() const { return type == config::DistributedType::kNo ? 1 : 2 * stages; }
 };
 
 constexpr auto kNo = config::DistributedType::kNo, kDdp = config::DistributedType::kMultiCpu,
                kFsdp = config::DistributedType::kFsdp;
-constexpr auto kShardGradOp = config::ShardingStrategy::kShardGradOp;
+constexpr auto kFullShard = config::ShardingStrategy::kFullShard, kShardGradOp = config::ShardingStrategy::kShardGradOp;
+constexpr auto kAdamW = config::OptimizerName::kAdamWFused;
+constexpr auto kSavedBfloat16 = config::SavedActivations::kBfloat16, kSavedInt8 = config::SavedActivations::kInt8;
 
 const std::vector<Setting> kSettings = {
     {"single", kNo},
@@ -51,7 +54,10 @@ const std::vector<Setting> kSettings = {
     {"single, bf16", kNo, false, false, true},
     {"single, accumulation 4", kNo, false, false, false, 4},
     {"single, gradient checkpointing", kNo, false, true},
+    {"single, saved_activations bfloat16", kNo, false, false, false, 1, true, true, "auto", kFullShard, kAdamW, 1, kSavedBfloat16},
+    {"single, saved_activations int8", kNo, false, false, false, 1, true, true, "auto", kFullShard, kAdamW, 1, kSavedInt8},
     {"single, LoRA", kNo, true},
+    {"single, LoRA, saved_activations int8", kNo, true, false, false, 1, true, true, "auto", kFullShard, kAdamW, 1, kSavedInt8},
     {"single, LoRA, gradient checkpointing", kNo, true, true},
     {"single, LoRA, weights kept in bf16", kNo, true, false, false, 1, true, true, "bfloat16"},
     {"DDP", kDdp},
@@ -72,7 +78,8 @@ const std::vector<Setting> kSettings = {
 /// Eight samples of different lengths: either a source and a target each, or a source whose tokens are all labels.
 train::BatchLengths lengths(const Setting& s) {
   std::vector<int64_t> sources{96, 80, 64, 112, 48, 96, 72, 128};
-  if (s.checkpointing) sources.back() = 256;  // fewer activations are kept of each token
+  // Less is kept of each token.
+  if (s.checkpointing || s.saved != config::SavedActivations::kAsComputed) sources.back() = 256;
   if (s.stages > 1) return {sources, {}, std::accumulate(sources.begin(), sources.end(), int64_t{0})};
   return {sources, {16, 24, 8, 32, 16, 8, 24, 16}};
 }
@@ -98,6 +105,7 @@ config::Plan plan_of(const Setting& s) {
   c.model.dtype = s.dtype;
   if (s.lora) c.lora.emplace().lora_dropout = 0.1;
   if (s.bf16) c.mixed_precision = config::MixedPrecision::kBf16;
+  c.training.saved_activations = s.saved;
   return plan;
 }
 

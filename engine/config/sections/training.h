@@ -9,6 +9,7 @@
 namespace trainer::config {
 
 enum class MatmulPrecision { kHighest, kHigh, kMedium };
+enum class SavedActivations { kAsComputed, kBfloat16, kInt8 };
 enum class Schedule {
   kLinear,
   kCosine,
@@ -102,8 +103,9 @@ struct TrainingConfig {
   int64_t max_tokens = 0;  // of a rank in one forward pass; 0: per_device_train_batch_size decides
   bool gradient_checkpointing = false;
   bool activation_offloading = false;  // the inputs of recomputed blocks wait in host memory
-  bool dropout = true;                 // false: every dropout of the model is off
-  bool tf32 = false;                   // fp32 matrix products of GPUs round their inputs to 10 bits
+  SavedActivations saved_activations = SavedActivations::kAsComputed;  // until backward
+  bool dropout = true;                                                 // false: every dropout of the model is off
+  bool tf32 = false;  // fp32 matrix products of GPUs round their inputs to 10 bits
   MatmulPrecision float32_matmul_precision = MatmulPrecision::kHighest;
   bool cuda_graphs = false;  // passes of repeated shapes are recorded on GPUs and replayed
   DdpBackend ddp_backend = DdpBackend::kGloo;
