@@ -76,6 +76,15 @@ class Killed(EndToEnd):
         self.check([(after_step(4), 1), (while_saving(6), 0), (while_saving(9), "launcher")], SHARDED,
                    {"checkpoint": {"async_save": True, "save_total_limit": 1, "metric_for_best_model": "loss"}})
 
+    def test_activations_in_eight_bits(self):
+        eight_bits = {"training": {"saved_activations": "int8"}}
+        self.check([(after_step(2), 1), (while_saving(6), 0)], SHARDED, eight_bits)
+        self.launch(self.job("exact", SHARDED))
+        losses = [[row["loss"] for row in read_lines(self.folder / name) if "loss" in row]
+                  for name in ("expected", "exact")]
+        self.assertEqual(losses[0][0], losses[1][0])  # gradients are off, the loss isn't
+        self.assertNotEqual(losses[0][1:], losses[1][1:])
+
     def test_sharded_adapters(self):
         # Logged every second update and saved every third: a logged mean continues across the kill.
         self.check([(after_step(2), 0), (while_saving(3), "launcher"), (after_step(8), 1),

@@ -26,6 +26,8 @@ run causal --full
 run causal --shape gpt2-small
 run causal --shape gpt2-small --full
 run causal --weights bfloat16
+run causal --saved int8
+run causal --full --saved int8
 run causal --precision bf16
 run causal --precision bf16 --shape gpt2-small
 if "$python" -c "import bitsandbytes" 2>/dev/null; then

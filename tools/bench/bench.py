@@ -132,7 +132,8 @@ def title_of(arguments: argparse.Namespace, job: Job) -> str:
     return (f"{arguments.shape}, {'LoRA' if job.lora else 'full training'}, {job.ranks} x {job.batch} samples, "
             f"{job.threads} threads a rank, dropout {job.dropout}, trainer: {job.strategy}"
             + (f", {job.precision}" if job.precision != "no" else "") + (", base in nf4" if job.quantized else "")
-            + (f", weights in {arguments.weights}" if arguments.weights != "float32" else ""))
+            + (f", weights in {arguments.weights}" if arguments.weights != "float32" else "")
+            + (f", activations saved in {job.saved}" if job.saved != "as_computed" else ""))
 
 
 def make_model(arguments: argparse.Namespace, work: pathlib.Path) -> pathlib.Path:
@@ -166,6 +167,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--precision", choices=["no", "bf16"], default="no", help="mixed_precision; the peer's autocast")
     parser.add_argument("--quantize", action="store_true",
                         help="causal: the frozen base in nf4 with double quantization; the peer needs bitsandbytes")
+    parser.add_argument("--saved", choices=["as_computed", "bfloat16", "int8"], default="as_computed",
+                        help="trainer's training.saved_activations")
     parser.add_argument("--dropout", type=float, default=0.1, help="with 0, the losses of both programs are comparable")
     parser.add_argument("--peer-fsdp", action="store_true", help="also run the peer sharded by torch's FSDP2")
     parser.add_argument("--only", choices=["peer", "trainer"], help="run only one side")
@@ -195,7 +198,7 @@ def main() -> None:
         steps = 1 if arguments.what == "start" else WARM_UP + arguments.rounds + 1
         job = Job(make_model(arguments, work), arguments.data, steps, arguments.batch, arguments.ranks,
                   arguments.strategy, arguments.dropout, not arguments.full, precision=arguments.precision,
-                  quantized=arguments.quantize)
+                  saved=arguments.saved, quantized=arguments.quantize)
         print(f"job: {title_of(arguments, job)}", flush=True)
         results = {"start": start, "lora": lora, "fsdp": fsdp, "causal": causal}[arguments.what](arguments, job, work)
         wanted = arguments.what != "start" and arguments.only != "peer" and "void" not in results

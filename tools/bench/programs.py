@@ -26,6 +26,7 @@ class Job:
     device: str = "cpu"  # or cuda
     precision: str = "no"  # mixed_precision
     graphs: bool = False  # trainer's training.cuda_graphs
+    saved: str = "as_computed"  # trainer's training.saved_activations
     quantized: bool = False  # the frozen base is in nf4, with double quantization
     ragged: bool = False  # a causal model's samples are lines of different lengths instead of blocks
 
@@ -81,6 +82,8 @@ def trainer_yaml(job: Job, output: pathlib.Path) -> str:
         del config["lora"]
     if job.graphs:
         config["training"]["cuda_graphs"] = True
+    if job.saved != "as_computed":
+        config["training"]["saved_activations"] = job.saved
     if job.quantized:
         config["model"]["quantization_config"] = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4",
                                                   "bnb_4bit_use_double_quant": True}
