@@ -57,6 +57,13 @@ inline bool uses_ddp(const Config& config) {
 inline bool offloads(const Config& config) {
   return config.distributed_type == DistributedType::kFsdp && config.fsdp_config.offload_params;
 }
+/// Whether a rank can keep the output of its encoder: it runs all of it, by itself.
+inline bool may_keep_encoder_output(const Config& config) {
+  const bool whole = config.distributed_type == DistributedType::kNo || uses_ddp(config);
+  const ParallelismConfig mesh = config.parallelism_config.value_or(ParallelismConfig{});
+  return config.data.task == Task::kSeq2SeqLm && whole && mesh.tp_size * mesh.cp_size * mesh.pp_size == 1;
+}
+
 /// Whether activations are recomputed in the backward pass, by training's key or FSDP's.
 inline bool recomputes(const Config& config) {
   return config.training.gradient_checkpointing || config.fsdp_config.activation_checkpointing;

@@ -246,11 +246,19 @@ Setup set_up(const config::Plan& plan, const std::function<void(const char*)>& d
   return setup;
 }
 
+std::string keep_encoder_output(const config::Plan& plan, models::Model& model) {
+  const config::TrainingConfig& t = plan.config.training;
+  if (t.encoder_cache_mb == 0 || !config::may_keep_encoder_output(plan.config)) return "";
+  if (config::trains_on_gpus(plan.config)) return "it is for runs on the CPU";
+  return model.keep_encoder_output(t.encoder_cache_mb << 20, t.dropout);
+}
+
 std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan, Blueprint& blueprint,
                                                        dist::MeshPtr mesh) {
   if (!blueprint.started_from_scratch.empty())
     log::warning("{}: missing weights are initialized from the seed: {}", plan.config.model.path,
                  fmt::join(blueprint.started_from_scratch, ", "));
+  keep_encoder_output(plan, *blueprint.model);
   parallel::Parallelism how = parallelism_of(plan);
   if (plan.config.distributed_type == config::DistributedType::kDataParallel)
     for (size_t i = 1; i < plan.config.devices.size(); ++i)

@@ -52,6 +52,10 @@ int64_t most_tokens(const config::Plan& plan, const models::Model& model);
 /// Errors: ConfigError with both values.
 void check_length_option(const config::Plan& plan, const models::Model& model);
 
+/// Applies training.encoder_cache_mb to a model with its adapters. Returns why it has no effect; "" if it has one,
+/// isn't given, or has drawn the configuration's warning.
+std::string keep_encoder_output(const config::Plan& plan, models::Model& model);
+
 /// Collective. The parallelized model according to the plan, with its values. `mesh`: of mesh_of(plan), which several
 /// models of a rank share.
 std::unique_ptr<parallel::ParallelModel> make_parallel(const config::Plan& plan, Blueprint& blueprint,

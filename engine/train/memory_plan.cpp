@@ -190,6 +190,11 @@ MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Work
     memory.saving += of_graphs;
     if (memory.evaluation > 0) memory.evaluation += of_graphs;
   }
+  if (const int64_t kept = model->model().kept_encoder_bytes(); kept > 0) {  // all of it, as the data isn't known
+    memory.activations += kept;
+    memory.saving += kept;
+    if (memory.evaluation > 0) memory.evaluation += kept;
+  }
   memory.host = std::max({training.host, step.host, dist::peak_dry_bytes().host}) - host_before;
   return memory;
 }

@@ -33,7 +33,7 @@ struct MemoryPlan {
   int64_t optimizer = 0;  // its state, temporaries of its step beyond all other parts, and async_save's copy
   // Held at the moment of training that needs the most memory:
   int64_t activations = 0;    // values saved for the backward pass, gradients in flight, token ids; twice with
-                              // training.cuda_graphs
+                              // training.cuda_graphs; and training.encoder_cache_mb
   int64_t communication = 0;  // FSDP's gathered units and their gradients, and the transport's buffers
 
   int64_t evaluation = 0;  // peak while evaluating and generating, all parts; 0: nothing to evaluate on

@@ -75,6 +75,8 @@ train::Ending train_rank(Rank& rank, const TrainerWork& work) {
   metrics::StartRecord record;
   metrics::StartFacts facts;
   if (is_first) {
+    if (const std::string why = train::keep_encoder_output(plan, *blueprint.model); !why.empty())
+      log::warning("training.encoder_cache_mb has no effect: {}", why);
     record = start_record(plan.config, *blueprint.model);
     facts = start_facts(record, *blueprint.model, *rank.comm);
   }

@@ -5,6 +5,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "models/nn/embedding_noise.h"
@@ -58,9 +59,24 @@ at::Tensor T5Model::loss_sum(const Batch& batch, const nn::Pass& pass) {
 }
 
 nn::RowsList T5Model::forward(const nn::RowsList& in, const nn::Pass& pass) {
-  const nn::Rows memory = (*encoder_)(in[0], {}, pass);
+  const nn::Rows memory = encoded(in[0], pass);
   const nn::Rows states = scaled((*decoder_)(in[1], memory, pass));
   return {in.size() == 2 ? (*lm_head_)(states, pass) : head_loss(*lm_head_, states, in[2].x, pass)};
+}
+
+std::string T5Model::keep_encoder_output(int64_t bytes, bool dropout) {
+  if (dropout && config_.dropout_rate > 0) return "dropout is on; set training.dropout: false";
+  for (const nn::ParameterPtr& p : encoder_->all_parameters())
+    if (p->trainable) return fmt::format("the encoder is trained: {}", p->name);
+  encoder_cache_.emplace(bytes);
+  return "";
+}
+
+nn::Rows T5Model::encoded(const nn::Rows& ids, const nn::Pass& pass) {
+  const auto encode = [&](const nn::Rows& of) { return (*encoder_)(of, {}, pass); };
+  const bool draws = pass.training && (config_.dropout_rate > 0 || pass.embedding_noise > 0);
+  const bool repeats = encoder_cache_ && !draws && !pass.prefix && ids.x.is_cpu() && !ids.layout->has_gaps();
+  return repeats ? encoder_cache_->rows_of(ids, encode) : encode(ids);
 }
 
 nn::Rows T5Model::scaled(const nn::Rows& hidden) const {
@@ -83,7 +99,7 @@ at::Tensor T5Model::decoder_inputs(const Batch& batch) const {
 }
 
 nn::Rows T5Model::begin_decoding(const Batch& batch, const nn::Pass& pass) {
-  pass.cache->memory = (*encoder_)({batch.source_ids, batch.source}, {}, pass);
+  pass.cache->memory = encoded({batch.source_ids, batch.source}, pass);
   return {at::full({batch.source->samples()}, config_.decoder_start_token_id, batch.source_ids.options()),
           nn::one_row_each(batch.source->sample_index)};
 }

@@ -1,6 +1,9 @@
 // T5ForConditionalGeneration (v1.0 and v1.1), with Hugging Face's weight names.
 #pragma once
 
+#include <optional>
+
+#include "models/encoder_cache.h"
 #include "models/model.h"
 #include "models/t5/block.h"
 
@@ -32,6 +35,8 @@ class T5Model : public Model {
   at::Tensor loss_sum(const Batch& batch, const nn::Pass& pass) override;
   nn::Rows begin_decoding(const Batch& batch, const nn::Pass& pass) override;
   at::Tensor decode(const at::Tensor& tokens, const nn::Pass& pass) override;
+  std::string keep_encoder_output(int64_t bytes, bool dropout) override;
+  int64_t kept_encoder_bytes() const override { return encoder_cache_ ? encoder_cache_->bytes() : 0; }
   std::vector<int64_t> end_tokens() const override { return {config_.eos_token_id}; }
   int64_t vocabulary() const override { return config_.vocab_size; }
   std::vector<nn::Module*> blocks() override;
@@ -47,6 +52,8 @@ class T5Model : public Model {
   nn::RowsList forward(const nn::RowsList& inputs, const nn::Pass& pass) override;
 
  private:
+  /// The encoder's output for rows of ids.
+  nn::Rows encoded(const nn::Rows& ids, const nn::Pass& pass);
   /// What the head is applied to, [U, D].
   nn::Rows scaled(const nn::Rows& hidden) const;
   /// Shifts right inside every sample; the first token is the start token, -100 becomes padding.
@@ -56,6 +63,7 @@ class T5Model : public Model {
   nn::Slot<nn::Embedding> shared_;
   nn::Slot<T5Stack> encoder_, decoder_;
   nn::Slot<nn::Linear> lm_head_;
+  std::optional<EncoderCache> encoder_cache_;
 };
 
 std::unique_ptr<Model> build(const BuildRequest& request);

@@ -85,6 +85,11 @@ class Killed(EndToEnd):
         self.assertEqual(losses[0][0], losses[1][0])  # gradients are off, the loss isn't
         self.assertNotEqual(losses[0][1:], losses[1][1:])
 
+    def test_kept_encoder_output(self):
+        decoder = {"r": 4, "target_modules": r"decoder\..*\.(q|v)"}
+        kept = {"training": {"dropout": False, "encoder_cache_mb": 1}}
+        self.check([(after_step(4), 1), (while_saving(9), 0)], DATA_PARALLEL, {"lora": decoder}, kept)
+
     def test_sharded_adapters(self):
         # Logged every second update and saved every third: a logged mean continues across the kill.
         self.check([(after_step(2), 0), (while_saving(3), "launcher"), (after_step(8), 1),

@@ -103,6 +103,7 @@ struct TrainingConfig {
   int64_t max_tokens = 0;  // of a rank in one forward pass; 0: per_device_train_batch_size decides
   bool gradient_checkpointing = false;
   bool activation_offloading = false;  // the inputs of recomputed blocks wait in host memory
+  int64_t encoder_cache_mb = 0;        // of the outputs of an encoder that isn't trained; 0: none are kept
   SavedActivations saved_activations = SavedActivations::kAsComputed;  // until backward
   bool dropout = true;                                                 // false: every dropout of the model is off
   bool tf32 = false;  // fp32 matrix products of GPUs round their inputs to 10 bits
