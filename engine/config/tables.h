@@ -63,7 +63,6 @@ inline bool may_keep_encoder_output(const Config& config) {
   const ParallelismConfig mesh = config.parallelism_config.value_or(ParallelismConfig{});
   return config.data.task == Task::kSeq2SeqLm && whole && mesh.tp_size * mesh.cp_size * mesh.pp_size == 1;
 }
-
 /// Whether activations are recomputed in the backward pass, by training's key or FSDP's.
 inline bool recomputes(const Config& config) {
   return config.training.gradient_checkpointing || config.fsdp_config.activation_checkpointing;

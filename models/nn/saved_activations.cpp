@@ -80,13 +80,13 @@ class Latest {
 };
 
 struct Hooks : torch::autograd::SavedVariableHooks {
-  explicit Hooks(SavedAs chosen) : how(chosen) {}
+  explicit Hooks(SavedAs given) : how(given) {}
   void call_pack_hook(const at::Tensor& x) override {
     static thread_local Latest latest;
     if (is_packed(x, how))
       waiting = latest.pack(x, how);
     else
-      plain = x;
+      plain = x.detach();  // a function's output would hold the function, which holds this
   }
   at::Tensor call_unpack_hook() override { return waiting ? waiting->values() : plain; }
 

@@ -2,6 +2,7 @@
 #include "models/nn/saved_activations.h"
 
 #include <limits>
+#include <memory>
 
 #include <gtest/gtest.h>
 
@@ -114,6 +115,21 @@ TEST(SavedActivations, OfBf16StayInBf16UnlessTheyWaitInEightBits) {
     torch::autograd::backward({hidden.square().sum()}, {});
     EXPECT_EQ(at::equal(x.grad(), hidden.detach() * 2 * 3), how == SavedAs::kBFloat16);
   }
+}
+
+TEST(SavedActivations, OutputsThatAFunctionSavesDontHoldIt) {
+  for (const int64_t width : {8, 40})  // as it is, packed
+    for (const SavedAs how : kNarrow) {
+      const During during(how);
+      const at::Tensor x = random_tensor({6, width}, 1).requires_grad_(true);
+      std::weak_ptr<torch::autograd::Node> function;
+      {
+        const at::Tensor y = layer(x).exp();  // whose gradient is computed from y
+        function = y.grad_fn();
+        EXPECT_FALSE(function.expired());
+      }
+      EXPECT_TRUE(function.expired()) << width;
+    }
 }
 
 TEST(SavedActivations, ChangedInPlaceBetweenTwoReadersArePackedTwice) {
