@@ -55,7 +55,6 @@ const std::vector<Setting> kSettings = {
     {"single, accumulation 4", kNo, false, false, false, 4},
     {"single, gradient checkpointing", kNo, false, true},
     {"single, saved_activations bfloat16", kNo, false, false, false, 1, true, true, "auto", kFullShard, kAdamW, 1, kSavedBfloat16},
-    {"single, saved_activations int8", kNo, false, false, false, 1, true, true, "auto", kFullShard, kAdamW, 1, kSavedInt8},
     {"single, LoRA", kNo, true},
     {"single, LoRA, saved_activations int8", kNo, true, false, false, 1, true, true, "auto", kFullShard, kAdamW, 1, kSavedInt8},
     {"single, LoRA, gradient checkpointing", kNo, true, true},
@@ -78,8 +77,7 @@ const std::vector<Setting> kSettings = {
 /// Eight samples of different lengths: either a source and a target each, or a source whose tokens are all labels.
 train::BatchLengths lengths(const Setting& s) {
   std::vector<int64_t> sources{96, 80, 64, 112, 48, 96, 72, 128};
-  // Less is kept of each token.
-  if (s.checkpointing || s.saved != config::SavedActivations::kAsComputed) sources.back() = 256;
+  if (s.checkpointing) sources.back() = 256;  // fewer activations are kept of each token
   if (s.stages > 1) return {sources, {}, std::accumulate(sources.begin(), sources.end(), int64_t{0})};
   return {sources, {16, 24, 8, 32, 16, 8, 24, 16}};
 }
