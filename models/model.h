@@ -51,7 +51,7 @@ class Model : public nn::Module {
   virtual nn::Rows begin_decoding(const Batch& batch, const nn::Pass& pass);
   /// The logits [samples, V] after `tokens` [T], the rows of pass.cache's step; of this rank's tokens, as above.
   virtual at::Tensor decode(const at::Tensor& tokens, const nn::Pass& pass);
-  /// Keeps the output of an encoder that isn't trained for samples that come again, up to so many bytes (Note [Encoder
+  /// Keeps at most `bytes` of the output of an encoder that isn't trained, for samples that come again (Note [Encoder
   /// cache]). For models whose ranks compute whole layers on the CPU. `dropout`: whether it is on in training. Returns
   /// why nothing can be kept, "" if it can.
   virtual std::string keep_encoder_output(int64_t bytes, bool dropout) { return "the model has no encoder"; }

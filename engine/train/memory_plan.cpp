@@ -183,18 +183,14 @@ MemoryPlan plan_memory(const config::Plan& plan, Blueprint blueprint, const Work
   memory.evaluation = workload.evaluation.batches.empty() ? 0 : evaluation_peak(*model, workload) - before;
   in_host.emplace(offloaded);
   memory.saving = saving_peak(*model, plan.config.lora.has_value()) - before;
-  if (plan.config.training.cuda_graphs && on_devices(workload)) {
-    // Graphs keep theirs, and micro-batches of other shapes run besides them (Note [Graphs of micro-batches]).
-    const int64_t of_graphs = memory.activations;
-    memory.activations += of_graphs;
-    memory.saving += of_graphs;
-    if (memory.evaluation > 0) memory.evaluation += of_graphs;
-  }
-  if (const int64_t kept = model->model().kept_encoder_bytes(); kept > 0) {  // all of it, as the data isn't known
-    memory.activations += kept;
-    memory.saving += kept;
-    if (memory.evaluation > 0) memory.evaluation += kept;
-  }
+  const auto hold_throughout = [&memory](int64_t bytes) {
+    memory.activations += bytes;
+    memory.saving += bytes;
+    if (memory.evaluation > 0) memory.evaluation += bytes;
+  };
+  // Graphs keep theirs, and micro-batches of other shapes run besides them (Note [Graphs of micro-batches]).
+  if (plan.config.training.cuda_graphs && on_devices(workload)) hold_throughout(memory.activations);
+  hold_throughout(model->model().kept_encoder_bytes());  // the most, as the data may not be known
   memory.host = std::max({training.host, step.host, dist::peak_dry_bytes().host}) - host_before;
   return memory;
 }

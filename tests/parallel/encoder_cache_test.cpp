@@ -7,8 +7,8 @@
 #include "engine/evaluation/generate.h"
 #include "engine/train/memory_plan.h"
 #include "models/encoder_cache.h"
-#include "tests/support/golden_case.h"
 #include "tests/parallel/spread_training.h"
+#include "tests/support/golden_case.h"
 
 namespace trainer::testing {
 namespace {

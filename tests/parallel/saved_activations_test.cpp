@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/norm.h>
 
 #include "engine/config/names.h"
 #include "tests/parallel/spread_training.h"
@@ -16,15 +15,9 @@ namespace {
 using config::SavedActivations;
 
 selftest::Outcome outcome_of(const Setting& setting, SavedActivations saved) {
-  const data::MemorySamples samples = selftest::random_samples(setting.model);
   config::Plan plan = selftest::plan_of(setting);
   plan.config.training.saved_activations = saved;
-  selftest::Outcome outcome;
-  run_ranks(setting.strategy.ranks, [&](dist::Comm& comm) {
-    selftest::Outcome mine = selftest::train(plan, samples, comm);
-    if (comm.rank() == 0) outcome = std::move(mine);
-  });
-  return outcome;
+  return testing::outcome_of(setting, plan);
 }
 
 /// Of all gradients together, relative.

@@ -41,17 +41,22 @@ inline TinyModel with(TinyModel model, const std::string& change) {
   return model;
 }
 
-inline selftest::Outcome outcome_of(const Setting& setting) {
+/// `plan`: the setting's, or with other options.
+inline selftest::Outcome outcome_of(const Setting& setting, const config::Plan& plan) {
   const data::MemorySamples samples = selftest::random_samples(setting.model);
   selftest::Outcome outcome;
   run_ranks(
       setting.strategy.ranks,
       [&](dist::Comm& comm) {
-        selftest::Outcome mine = selftest::train(setting, samples, comm);
+        selftest::Outcome mine = selftest::train(plan, samples, comm);
         if (comm.rank() == 0) outcome = std::move(mine);  // losses and gathered gradients are the same on every rank
       },
       setting.strategy.share_memory);
   return outcome;
+}
+
+inline selftest::Outcome outcome_of(const Setting& setting) {
+  return outcome_of(setting, selftest::plan_of(setting));
 }
 
 inline void expect_as_on_one_rank(const Setting& setting) {

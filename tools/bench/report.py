@@ -31,7 +31,7 @@ computes these products can be faster, so the peer can't be beaten by more than 
 def job_of(line: dict) -> str:
     """The title without what all jobs share."""
     job, _, rest = line["title"].partition(", dropout")
-    return job + "".join(kind for kind in (", bf16", ", base in nf4", ", activations saved in int8") if kind in rest)
+    return job + "".join(kind for kind in (", bf16", ", base in nf4", ", activations saved in bfloat16", ", activations saved in int8") if kind in rest)
 
 
 def ratio(row: dict) -> str:

@@ -141,10 +141,10 @@ const Entries& training_table() {
               "8 bits, with a scale for each 128. The loss of an update stays the same; gradients are off by 0.1 to "
               "0.3 % with bfloat16 and by 0.2 to 0.8 % with int8. The inputs of recomputed blocks stay as they are."),
       option("encoder_cache_mb", &C::encoder_cache_mb)
-          .help(
-              "Keeps the output of an encoder that isn't trained, as with adapters in the decoder only, for the next "
-              "epochs: up to so many MB on each rank, of a hidden state for each token. Needs training.dropout: false, "
-              "and the CPU. 0: it is computed again.")
+          .help("MB of memory on each rank for the output of an encoder that isn't trained, as with adapters in the "
+                "decoder "
+                "only: a hidden state for each token, which later epochs read instead of computing it. Needs "
+                "training.dropout: false, and the CPU. 0: no output is kept.")
           .at_least(0)
           .when("data.task is seq2seq_lm, distributed_type NO or MULTI_CPU, and no layer or sample is split over ranks",
                 may_keep_encoder_output),
