@@ -20,6 +20,7 @@
 #include "models/nn/parallel.h"
 #include "models/nn/reference/reference.h"
 #include "models/nn/saved.h"
+#include "models/nn/single_query.h"
 
 namespace trainer::nn {
 namespace {
@@ -44,8 +45,7 @@ struct State {
   // Of products of bf16 numbers: those in bf16 are one part each.
   int parts = dtype == at::kBFloat16 ? 1 : bf16_parts();
 
-  int64_t kv_heads() const { return options.kv_heads > 0 ? options.kv_heads : options.heads; }
-  int64_t group() const { return options.heads / kv_heads(); }
+  int64_t kv_heads() const { return options.heads / options.group(); }
 };
 
 /// q [Tq, H*d], k and v [Tk, kv_heads*d], bias per head [H, distances] or undefined; contiguous.
@@ -76,11 +76,7 @@ struct Block {
 
 /// The keys that query `row` of the cell attends to.
 KeyRange visible(const State& s, const Cell& c, int64_t row) {
-  const int64_t position = row + c.before(), window = s.options.window;
-  const int64_t first = window > 0 ? position - window + 1 : 0;
-  const int64_t end = s.options.causal ? position + 1 : window > 0 ? position + window : c.k.length;
-  const int64_t last = std::clamp<int64_t>(end, 0, c.k.length);
-  return {std::clamp<int64_t>(first, 0, last), last};
+  return visible_keys(s.options, row + c.before(), c.k.length);
 }
 
 /// A thread's workspace; it grows to the largest head and block.
@@ -120,7 +116,7 @@ void for_each_cell(const State& s, const Inputs& in, bool together, const F& f) 
     Cell c{.sample = -1, .head = -1, .kv_head = -1};
     for (int64_t i = first * inner; i < last * inner; ++i) {
       const Cell before = std::exchange(c, Cell{.sample = i / s.options.heads, .head = i % s.options.heads});
-      c.kv_head = c.head / s.group();
+      c.kv_head = c.head / s.options.group();
       c.d = in.q.size(1) / s.options.heads;
       c.q = s.queries->spans[c.sample];
       c.k = s.keys->spans[c.sample];
@@ -253,7 +249,7 @@ void attend_backward(const State& s, const Inputs& in, const Matrix& grad, const
 void head_backward(const State& s, const Inputs& in, const at::Tensor& grad, const Cell& c, const at::Tensor& kept,
                    Scratch& scratch, const Gradients& to) {
   const HeadRows q(to.q, c.q, c.head, c.d), k(to.k, c.k, c.kv_head, c.d), v(to.v, c.k, c.kv_head, c.d);
-  const bool is_first = c.head % s.group() == 0, is_last = (c.head + 1) % s.group() == 0;
+  const bool is_first = c.head % s.options.group() == 0, is_last = (c.head + 1) % s.options.group() == 0;
   const HeadGradients places{q.place(scratch.q_grad), is_first ? k.zeros(scratch.k_grad) : k.place(scratch.k_grad),
                              is_first ? v.zeros(scratch.v_grad) : v.place(scratch.v_grad)};
   const Matrix g = HeadRows(grad, c.q, c.head, c.d).read(scratch.grad);
@@ -270,7 +266,10 @@ struct PackedAttention : torch::autograd::Function<PackedAttention> {
     RECORD_USER_SCOPE("PackedAttention");  // for profilers: its products are no operators of libtorch
     const Inputs in = inputs_of(q, k, v, bias.value_or(at::Tensor()));
     const at::Tensor out = at::empty_like(in.q), kept = at::empty({state.kept}, in.q.options().dtype(at::kFloat));
+    if (state.options.decoding)
+      attend_single_queries(in.q, in.k, in.v, in.bias, *state.queries, *state.keys, state.options, out);
     for_each_cell(state, in, false, [&](const Cell& cell, Scratch& scratch) {
+      if (is_single_query(*state.queries, cell.sample, state.options)) return;
       const HeadRows rows(out, cell.q, cell.head, cell.d);
       const HeadRows::Place to = rows.place(scratch.out);
       for_each_block(state, cell, [&](const Block& block) { attend(state, in, cell, block, kept, scratch, to); });

@@ -16,7 +16,11 @@ struct AttentionOptions {
   int64_t kv_heads = 0;  // 0: as many as heads; else query head h reads keys and values of head h / (heads / kv_heads)
   // 0: none; else a token attends to itself and window - 1 before it (and after it, if not causal)
   int64_t window = 0;
-  double soft_cap = 0;  // 0: none; else scores are soft_cap * tanh(score / soft_cap) before the bias (Gemma 2)
+  double soft_cap = 0;    // 0: none; else scores are soft_cap * tanh(score / soft_cap) before the bias (Gemma 2)
+  bool decoding = false;  // a step of it, which has no backward (models/nn/single_query.h)
+
+  /// Query heads that read the same keys and values.
+  int64_t group() const { return kv_heads > 0 ? heads / kv_heads : 1; }
 };
 
 /// softmax(scale * q k^T + bias) v for every sample and head, computed in fp32, returned in q's dtype.

@@ -1,11 +1,19 @@
 #include "models/nn/attention_rows.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "models/nn/fast_math.h"
 #include "models/nn/kernel.h"
 
 namespace trainer::nn {
+
+KeyRange visible_keys(const AttentionOptions& options, int64_t position, int64_t keys) {
+  const int64_t first = options.window > 0 ? position - options.window + 1 : 0;
+  const int64_t end = options.causal ? position + 1 : options.window > 0 ? position + options.window : keys;
+  const int64_t last = std::clamp<int64_t>(end, 0, keys);
+  return {std::clamp<int64_t>(first, 0, last), last};
+}
 
 TRAINER_KERNEL void softmax_row(float* row, int64_t n, KeyRange visible) {
   const int64_t first = visible.first, end = visible.end;

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "models/nn/attention.h"
+
 namespace trainer::nn {
 
 /// Keys [first, end) of a sample.
@@ -10,6 +12,9 @@ struct KeyRange {
   int64_t first, end;
   int64_t size() const { return end - first; }
 };
+
+/// Those that the query at `position` attends to, of `keys`.
+KeyRange visible_keys(const AttentionOptions& options, int64_t position, int64_t keys);
 
 /// In place over one row of scores: softmax over `visible`, 0 elsewhere.
 void softmax_row(float* row, int64_t n, KeyRange visible);

@@ -6,6 +6,8 @@
 namespace trainer::nn {
 
 inline constexpr int64_t kLine = 64;  // bytes
+/// Lines these bytes apart share one set of a core's first cache, which holds 8 or 12 of them.
+inline constexpr int64_t kBytesOfWay = 64 * kLine;
 
 /// The first line that begins at `data` or after it. Products fetch runs of a weight from here on: where runs don't
 /// begin with a line, as in a file, each lies in one line more, whose fetching would be left out at its end. That one

@@ -44,6 +44,8 @@ bool has_few_rows(const TileKernels& kernels, int64_t m, int64_t n, int64_t k) {
 template <class Operand>
 void few_rows_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
                    const Operand& b, float beta, float* c, int64_t c_stride) {
+  if (kernels.narrow != nullptr && m <= kernels.narrow->lanes)
+    return few_rows_gemm(*kernels.narrow, m, n, k, alpha, a, b, beta, c, c_stride);
   const int64_t vectors = (m + kernels.lanes - 1) / kernels.lanes, width = vectors * kernels.lanes;
   const float* const rows = transposed_rows(kernels, a, m, k, width);
   alignas(64) float sums[kBlock * kPanelColumns];

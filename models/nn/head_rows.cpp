@@ -25,25 +25,25 @@ float* sized(HeadRows::Memory& memory, int64_t size) {
 Matrix HeadRows::read(Memory& memory) const {
   const int64_t stride = tensor_.size(1);
   if (stays()) return {tensor_.const_data_ptr<float>() + at_, stride};
-  float* const to = sized(memory, rows_ * d_);
-  with_halves(tensor_, [&](const auto* data) { widen_rows(data + at_, stride, rows_, d_, to); });
-  return {to, d_};
+  float* const to = sized(memory, rows_ * width_);
+  with_halves(tensor_, [&](const auto* data) { widen_rows(data + at_, stride, rows_, width_, to); });
+  return {to, width_};
 }
 
 HeadRows::Place HeadRows::place(Memory& memory) const {
   if (stays()) return {tensor_.data_ptr<float>() + at_, tensor_.size(1)};
-  return {sized(memory, rows_ * d_), d_};
+  return {sized(memory, rows_ * width_), width_};
 }
 
 HeadRows::Place HeadRows::zeros(Memory& memory) const {
   const Place to = place(memory);
-  for (int64_t row = 0; row < rows_; ++row) std::fill_n(to.data + row * to.stride, d_, 0.0F);
+  for (int64_t row = 0; row < rows_; ++row) std::fill_n(to.data + row * to.stride, width_, 0.0F);
   return to;
 }
 
 void HeadRows::finish(const Memory& memory) const {
   if (stays()) return;
-  with_halves(tensor_, [&](auto* data) { narrow_rows(memory.data(), rows_, d_, tensor_.size(1), data + at_); });
+  with_halves(tensor_, [&](auto* data) { narrow_rows(memory.data(), rows_, width_, tensor_.size(1), data + at_); });
 }
 
 }  // namespace trainer::nn

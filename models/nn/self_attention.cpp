@@ -4,37 +4,45 @@
 #include <fmt/format.h>
 
 #include "engine/base/errors.h"
+#include "models/nn/device/layout_tensors.h"
 #include "models/nn/split_rows.h"
 
 namespace trainer::nn {
 namespace {
 
-/// Appends each sample's new rows to `kept` [slots, front + capacity, width], after the first `front` and cached
-/// rows.
-void append(at::Tensor& kept, const at::Tensor& rows, const Layout& layout, int64_t front, const DecodeCache& cache) {
-  for (int64_t s = 0; s < layout.samples(); ++s) {
-    const Span span = layout.spans[s];
-    if (cache.lengths.at(s) + span.length > cache.capacity)
-      throw InternalError(fmt::format("sample {} has {} tokens in a decoding cache of {}: no room for {} more", s,
-                                      cache.lengths[s], cache.capacity, span.length));
-    kept.select(0, cache.slot.at(s))
-        .narrow(0, front + cache.lengths[s], span.length)
-        .copy_(rows.narrow(0, span.begin, span.length));
-  }
-}
-
+/// The keys of each sample in the cache's rows [slots * (front + capacity), width], including the new ones.
 LayoutPtr make_cached_keys(const Layout& rows, int64_t front, const DecodeCache& cache) {
   auto keys = std::make_shared<Layout>();
-  for (int64_t s = 0; s < rows.samples(); ++s)
-    keys->spans.push_back({cache.slot[s] * (front + cache.capacity), front + cache.lengths[s] + rows.spans[s].length});
+  for (int64_t s = 0; s < rows.samples(); ++s) {
+    const int64_t length = rows.spans[s].length;
+    if (cache.lengths.at(s) + length > cache.capacity)
+      throw InternalError(fmt::format("sample {} has {} tokens in a decoding cache of {}: no room for {} more", s,
+                                      cache.lengths[s], cache.capacity, length));
+    keys->spans.push_back({cache.slot.at(s) * (front + cache.capacity), front + cache.lengths[s] + length});
+  }
   keys->sample_index = rows.sample_index;
   return keys;
 }
 
-/// The keys of each sample in the cache's rows [slots * (front + capacity), width], including the new ones.
-LayoutPtr cached_keys(const LayoutPtr& rows, int64_t front, const DecodeCache& cache) {
-  if (rows != cache.step) return make_cached_keys(*rows, front, cache);
-  return rows->derived("keys of the step", [&] { return make_cached_keys(*rows, front, cache); });
+/// Where the new ones are.
+LayoutPtr make_new_keys(const Layout& rows, const Layout& keys) {
+  auto added = std::make_shared<Layout>();
+  for (int64_t s = 0; s < rows.samples(); ++s) {
+    const int64_t length = rows.spans[s].length;
+    added->spans.push_back({keys.spans[s].begin + keys.spans[s].length - length, length});
+  }
+  return added;
+}
+
+/// Writes `rows`, laid out by `from`, to the spans of `to` in `kept` [rows, width].
+void append(const at::Tensor& kept, const at::Tensor& rows, const Layout& from, const Layout& to) {
+  if (from.longest() == 1 && rows.size(0) == to.samples()) {
+    kept.index_copy_(0, device::tensors_of(to, kept.device()).begin, rows);
+    return;
+  }
+  for (int64_t s = 0; s < from.samples(); ++s)
+    kept.narrow(0, to.spans[s].begin, to.spans[s].length)
+        .copy_(rows.narrow(0, from.spans[s].begin, from.spans[s].length));
 }
 
 // Note [Stretches of samples]
@@ -89,8 +97,10 @@ at::Tensor self_attention(const at::Tensor& q, const at::Tensor& k, const at::Te
     const KeysAndValues seen = with_prefix({k, v, rows}, pass, block);
     return packed_attention(q, seen.k, seen.v, {}, rows, seen.rows, options);
   }
+  AttentionOptions step = options;
+  step.decoding = true;
   const KeysAndValues all = cached_rows({k, v, rows}, pass, block);
-  return packed_attention(q, all.k, all.v, {}, rows, all.rows, options);
+  return packed_attention(q, all.k, all.v, {}, rows, all.rows, step);
 }
 
 KeysAndValues cached_rows(const KeysAndValues& own, const Pass& pass, int64_t block) {
@@ -99,9 +109,15 @@ KeysAndValues cached_rows(const KeysAndValues& own, const Pass& pass, int64_t bl
   if (static_cast<int64_t>(cache.blocks.size()) <= block) cache.blocks.resize(block + 1);
   DecodeCache::Block& kept = cache.blocks[block];
   make_room(kept, own, pass, block);
-  append(kept.self_k, own.k, *own.rows, front, cache);
-  append(kept.self_v, own.v, *own.rows, front, cache);
-  return {kept.self_k.flatten(0, 1), kept.self_v.flatten(0, 1), cached_keys(own.rows, front, cache)};
+  const bool is_step = own.rows == cache.step;  // what follows is then the same for all blocks
+  const auto cached = [&] { return make_cached_keys(*own.rows, front, cache); };
+  const LayoutPtr keys = is_step ? own.rows->derived("keys of the step", cached) : cached();
+  const auto added = [&] { return make_new_keys(*own.rows, *keys); };
+  const LayoutPtr places = is_step ? own.rows->derived("new keys of the step", added) : added();
+  const at::Tensor k = kept.self_k.flatten(0, 1), v = kept.self_v.flatten(0, 1);
+  append(k, own.k, *own.rows, *places);
+  append(v, own.v, *own.rows, *places);
+  return {k, v, keys};
 }
 
 int64_t positions_before(const Pass& pass, int64_t sample) {

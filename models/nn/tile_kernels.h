@@ -43,6 +43,8 @@ struct TileKernels {
   Multiply* tall;                               // of one vector and kTallRows
   /// Of up to lanes x lanes elements; writes whole vectors.
   Transpose* transpose;
+  /// With half as many lanes, for products that leave the others empty; null: none.
+  const TileKernels* narrow;
 
   int64_t columns() const { return lanes * vectors; }
 };

@@ -66,7 +66,8 @@ constexpr TileKernels make_avx2_kernels() {
                       .vectors = Avx2::kVectors,
                       .multiply = {},
                       .tall = multiply_tile<Avx2, kTallRows, 1>,
-                      .transpose = transpose_avx2};
+                      .transpose = transpose_avx2,
+                      .narrow = nullptr};
   add_by_rows<Avx2, 1>(kernels);
   add_by_rows<Avx2, 2>(kernels);
   return kernels;

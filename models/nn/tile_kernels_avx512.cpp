@@ -40,12 +40,13 @@ TRAINER_AVX512 void transpose_avx512(const float* from, int64_t stride, int64_t 
     if (i < columns) _mm512_storeu_ps(to + i * to_stride, x[i]);
 }
 
-constexpr TileKernels make_avx512_kernels() {
+TileKernels make_avx512_kernels() {
   TileKernels kernels{.lanes = Avx512::kLanes,
                       .vectors = Avx512::kVectors,
                       .multiply = {},
                       .tall = multiply_tile<Avx512, kTallRows, 1>,
-                      .transpose = transpose_avx512};
+                      .transpose = transpose_avx512,
+                      .narrow = avx2_tile_kernels()};
   add_by_rows<Avx512, 1>(kernels);
   add_by_rows<Avx512, 2>(kernels);
   add_by_rows<Avx512, 3>(kernels);
@@ -58,8 +59,8 @@ constexpr TileKernels make_avx512_kernels() {
 
 const TileKernels* avx512_tile_kernels() {
 #if defined(__x86_64__)
-  static constexpr TileKernels kKernels = make_avx512_kernels();
-  if (has_avx512()) return &kKernels;
+  static const TileKernels kernels = make_avx512_kernels();
+  if (has_avx512()) return &kernels;
 #endif
   return nullptr;
 }

@@ -69,8 +69,11 @@ Lines PlainOperand::next(int64_t term, int64_t column) const {
                transposed_ ? next.columns : next.terms, bytes_of(transposed_ ? next.terms : next.columns));
 }
 
-Columns PlainOperand::columns(int64_t column, int64_t, int64_t term, int64_t) const {
-  return {b_.at(term, column).data, b_.columns};
+Columns PlainOperand::columns(int64_t column, int64_t count, int64_t term, int64_t terms) const {
+  const Strided<float> part = b_.at(term, column);
+  if (bytes_of(b_.columns) % kBytesOfWay != 0) return {part.data, b_.columns};
+  for (int64_t i = 0; i < count; ++i) std::copy_n(part.data + i * b_.columns, terms, wide_memory() + i * kPanelTerms);
+  return {wide_memory(), kPanelTerms};
 }
 
 const char* PlainOperand::after(int64_t column) const {

@@ -72,7 +72,7 @@ nn::Rows T5Attention::attend_decoding(const nn::Rows& x, const at::Tensor& posit
   const nn::KeysAndValues all = kind_ == kCross
                                     ? source_rows(memory, pass)
                                     : nn::cached_rows({(*k_)(x, pass).x, (*v_)(x, pass).x, x.layout}, pass, block_);
-  const nn::AttentionOptions options{q.x.size(1) / config_.d_kv};
+  const nn::AttentionOptions options{.heads = q.x.size(1) / config_.d_kv, .decoding = true};
   const at::Tensor bias = kind_ == kCross ? at::Tensor() : position_bias;
   return (*o_)(q.with(nn::packed_attention(q.x, all.k, all.v, bias, q.layout, all.rows, options)), pass);
 }

@@ -51,7 +51,8 @@ inline const nn::TileKernels& portable_tiles() {
                          .vectors = Lanes16::kVectors,
                          .multiply = {},
                          .tall = nn::multiply_tile<Lanes16, nn::kTallRows, 1>,
-                         .transpose = transpose_plainly};
+                         .transpose = transpose_plainly,
+                         .narrow = nullptr};
     nn::add_by_rows<Lanes16, 1>(made);
     nn::add_by_rows<Lanes16, 2>(made);
     nn::add_by_rows<Lanes16, 3>(made);
