@@ -33,17 +33,47 @@ void store(const TileKernels& kernels, const float* sums, int64_t width, int64_t
     for (int64_t i = whole; i < columns; ++i) c[r * c_stride + i] = sums[i * width + r];
 }
 
+/// With kFewestRows or fewer, the lanes of vectors are columns of `b` instead.
+template <class Operand>
+void gemm_by_columns(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
+                     const Operand& b, float beta, float* c, int64_t c_stride) {
+  if (m == 0) return;
+  for (int64_t column = 0; column < n; column += kernels.lanes) {
+    const int64_t columns = std::min(kernels.lanes, n - column);
+    const char* const next = b.after(column + columns);
+    for (int64_t term = 0; term == 0 || term < k; term += kPanelTerms) {  // c is multiplied by beta without terms too
+      const int64_t terms = std::min(kPanelTerms, k - term);
+      const Columns part = b.columns(column, columns, term, terms, /*may_be_bf16=*/true);
+      const auto* const by_rows = part.is_bf16 ? kernels.by_columns_bf16 : kernels.by_columns;
+      by_rows[m - 1](
+          {.a = a.at(0, term),
+           .b = part.data,
+           .b_stride = part.stride,
+           .terms = terms,
+           .last = columns,
+           .alpha = alpha,
+           .beta = term == 0 ? beta : 1,
+           .c = c + column,
+           .c_stride = c_stride,
+           .fetch = next != nullptr ? next + b.bytes_of(term * columns) : reinterpret_cast<const char*>(a.data),
+           .fetch_stride = next != nullptr ? kBytesPerFetch : 0,
+           .terms_per_fetch = kPanelTerms * kBytesPerFetch / b.bytes_of(kPanelTerms * columns)});
+    }
+  }
+}
+
 }  // namespace
 
 bool has_few_rows(const TileKernels& kernels, int64_t m, int64_t n, int64_t k) {
   constexpr int64_t kFew = 16, kUnused = 4, kLeast = 256;  // of rows, of lanes of two vectors, of W's rows and columns
   const int64_t two = 2 * kernels.lanes;
-  return std::min(n, k) >= kLeast && (m <= kFew || (m <= two && m >= two - kUnused));
+  return m <= kFewestRows || (std::min(n, k) >= kLeast && (m <= kFew || (m <= two && m >= two - kUnused)));
 }
 
 template <class Operand>
 void few_rows_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, float alpha, Strided<float> a,
                    const Operand& b, float beta, float* c, int64_t c_stride) {
+  if (m <= kFewestRows) return gemm_by_columns(kernels, m, n, k, alpha, a, b, beta, c, c_stride);
   if (kernels.narrow != nullptr && m <= kernels.narrow->lanes)
     return few_rows_gemm(*kernels.narrow, m, n, k, alpha, a, b, beta, c, c_stride);
   const int64_t vectors = (m + kernels.lanes - 1) / kernels.lanes, width = vectors * kernels.lanes;
@@ -59,7 +89,7 @@ void few_rows_gemm(const TileKernels& kernels, int64_t m, int64_t n, int64_t k, 
       const char* const next = b.after(column + first + height);
       for (int64_t term = 0; term < k; term += kPanelTerms) {
         const int64_t terms = std::min(kPanelTerms, k - term);
-        const Columns part = b.columns(column + first, height, term, terms);
+        const Columns part = b.columns(column + first, height, term, terms, /*may_be_bf16=*/false);
         multiply({.a = {part.data, part.stride, 1},
                   .b = rows + term * width,
                   .b_stride = width,

@@ -17,10 +17,10 @@ int stride_of(int64_t stride) {
   return static_cast<int>(std::max<int64_t>(stride, 1));  // BLAS refuses 0, the stride of a matrix without columns
 }
 
-/// Whether tiled_gemm() takes less time than the BLAS. With fewer rows, transposing `b` costs more than the product.
-bool is_small(Transposed which, int64_t m, int64_t n) {
-  constexpr int64_t kSmall = 128, kLeastRows = 4;
-  return std::min(m, n) <= kSmall && (which != Transposed::kSecond || m >= kLeastRows);
+/// Whether tiled_gemm() takes less time than the BLAS.
+bool is_small(int64_t m, int64_t n) {
+  constexpr int64_t kSmall = 128;
+  return std::min(m, n) <= kSmall;
 }
 
 /// The instructions for bf16 numbers, where they take less time. With three parts, packing few rows or columns takes as
@@ -39,7 +39,7 @@ void gemm(Transposed which, int64_t m, int64_t n, int64_t k, float alpha, Matrix
   const Strided second = which == Transposed::kSecond ? Strided{b.data, 1, b.stride} : Strided{b.data, b.stride, 1};
   if (Bf16Multiply* const multiply = bf16_multiply_for(m, n, k, parts))
     return bf16_gemm(*multiply, parts, m, n, k, alpha, first, second, beta, c, c_stride);
-  if (tile_kernels() != nullptr && is_small(which, m, n)) {
+  if (tile_kernels() != nullptr && is_small(m, n)) {
     tiled_gemm(*tile_kernels(), m, n, k, alpha, first, second, beta, c, c_stride);
     return;
   }

@@ -1,5 +1,7 @@
 #include "models/nn/half_rows.h"
 
+#include <type_traits>
+
 #include "models/nn/convert.h"
 
 namespace trainer::nn {
@@ -8,7 +10,9 @@ namespace {
 template <class T>
 struct HalfRows : StoredRows {
   explicit HalfRows(const at::Tensor& x)
-      : StoredRows(x.const_data_ptr<T>(), x.stride(0) * static_cast<int64_t>(sizeof(T)), 1, sizeof(T)) {}
+      : StoredRows(x.const_data_ptr<T>(), x.stride(0) * static_cast<int64_t>(sizeof(T)), 1, sizeof(T)) {
+    is_bf16 = std::is_same_v<T, c10::BFloat16>;
+  }
 
   void widen(int64_t row, int64_t column, int64_t rows, int64_t columns, float* to, int64_t to_stride) const override {
     const auto* const from = reinterpret_cast<const T*>(at(row, column));

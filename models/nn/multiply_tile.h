@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include <c10/util/BFloat16.h>
+
 #include "models/nn/tile_kernels.h"
 
 namespace trainer::nn {
@@ -54,6 +56,53 @@ TRAINER_TILE_TARGET void multiply_tile(const Tile& tile) {
       }
     }
   }
+}
+
+/// TileKernels::by_columns: columns, in fp32 or bf16, are transposed in registers.
+template <class Isa, class T, int rows>
+TRAINER_TILE_TARGET void multiply_columns(const Tile& tile) {
+  constexpr int kLanes = Isa::kLanes;
+  typename Isa::Vector sums[rows];
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; ++r) sums[r] = Isa::broadcast(0);
+  const T* const b = reinterpret_cast<const T*>(tile.b);
+  const char* fetch = tile.fetch;
+  for (int64_t t = 0, fetched = 0; t < tile.terms; t += kLanes) {
+    for (; fetched <= t; fetched += tile.terms_per_fetch, fetch += tile.fetch_stride)
+      for (int64_t at = 0; at < kBytesPerFetch; at += kLine) __builtin_prefetch(fetch + at, /*rw=*/0, /*locality=*/2);
+    const int64_t terms = std::min<int64_t>(kLanes, tile.terms - t);
+    const typename Isa::Mask some = Isa::first_lanes(terms);
+    typename Isa::Vector values[kLanes];
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i)
+      values[i] = i < tile.last ? Isa::load(some, b + i * tile.b_stride + t) : Isa::broadcast(0);
+    Isa::transpose(values);
+    const float* const a = tile.a.data + t * tile.a.columns;
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i) {
+      if (i == terms) break;
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r)
+        sums[r] = Isa::multiply_add(Isa::broadcast(a[r * tile.a.rows + i * tile.a.columns]), values[i], sums[r]);
+    }
+  }
+  const typename Isa::Vector alpha = Isa::broadcast(tile.alpha), beta = Isa::broadcast(tile.beta);
+  const typename Isa::Mask columns = Isa::first_lanes(tile.last);
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; ++r) {
+    float* const to = tile.c + r * tile.c_stride;
+    typename Isa::Vector value = Isa::multiply(alpha, sums[r]);
+    if (tile.beta != 0) value = Isa::multiply_add(beta, Isa::load(columns, to), value);
+    Isa::store(columns, to, value);
+  }
+}
+
+template <class Isa, class T>
+constexpr void add_by_columns(TileKernels::Multiply* (&by_rows)[kFewestRows]) {
+  by_rows[0] = multiply_columns<Isa, T, 1>;
+  by_rows[1] = multiply_columns<Isa, T, 2>;
+  by_rows[2] = multiply_columns<Isa, T, 3>;
+  by_rows[3] = multiply_columns<Isa, T, 4>;
 }
 
 template <class Isa, int vectors>

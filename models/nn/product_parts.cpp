@@ -11,7 +11,7 @@ namespace trainer::nn {
 namespace {
 
 // Of a thread: with fewer operations, or fewer columns, splitting a product costs more than it saves.
-constexpr int64_t kLeastOperations = 1 << 19, kLeastColumns = 128;
+constexpr int64_t kLeastOperations = 1 << 19, kLeastColumns = 128, kLeastRows = 8;
 
 /// Part number `index` of `parts`, of which all but the last are multiples of `unit`.
 Extent part_of(int64_t size, int64_t parts, int64_t index, int64_t unit) {
@@ -44,8 +44,9 @@ int64_t threads_for(int64_t operations) {
 
 void for_each_part(int64_t m, int64_t n, int64_t k, int64_t row_unit, int64_t column_unit,
                    c10::function_ref<void(Extent rows, Extent columns)> multiply) {
-  const int64_t threads = threads_for(m * n * k), column_parts = std::clamp<int64_t>(n / kLeastColumns, 1, threads),
-                row_parts = threads / column_parts;
+  // The time of fewer rows is that of reading `b`.
+  const int64_t threads = threads_for(std::max(m, kLeastRows) * n * k),
+                column_parts = std::clamp<int64_t>(n / kLeastColumns, 1, threads), row_parts = threads / column_parts;
   parallel_for(0, row_parts * column_parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t part = begin; part < end; ++part)
       multiply(part_of(m, row_parts, part / column_parts, row_unit),

@@ -11,6 +11,7 @@ struct StoredRows {
   int64_t stride;     // bytes from a row to the next
   int64_t block = 1;  // values that are stored together, in `bytes` bytes
   int64_t bytes;
+  bool is_bf16 = false;
 
   StoredRows(const void* begin, int64_t row_stride, int64_t values, int64_t bytes_of_them)
       : data(static_cast<const char*>(begin)), stride(row_stride), block(values), bytes(bytes_of_them) {}

@@ -11,6 +11,7 @@ namespace trainer::nn {
 
 inline constexpr int kMostVectors = 4;        // of a row of a tile
 inline constexpr int kTallRows = 12;          // of the highest tile, whose rows are one vector
+inline constexpr int kFewestRows = 4;         // of `a`, of the highest tile that turns its columns
 inline constexpr int64_t kPanelColumns = 64;  // of the widest tile
 inline constexpr int64_t kPanelTerms = 256;   // that a tile adds before it stores its sums
 
@@ -41,6 +42,9 @@ struct TileKernels {
   int64_t vectors;
   Multiply* multiply[kMostVectors][kTileRows];  // by vectors - 1 and rows - 1
   Multiply* tall;                               // of one vector and kTallRows
+  /// Of up to `lanes` columns, tile.last, whose terms lie one after the other, b_stride apart; by rows - 1. The others
+  /// read b in bf16, in place of the fp32 numbers that it points to.
+  Multiply *by_columns[kFewestRows], *by_columns_bf16[kFewestRows];
   /// Of up to lanes x lanes elements; writes whole vectors.
   Transpose* transpose;
   /// With half as many lanes, for products that leave the others empty; null: none.

@@ -69,7 +69,7 @@ Lines PlainOperand::next(int64_t term, int64_t column) const {
                transposed_ ? next.columns : next.terms, bytes_of(transposed_ ? next.terms : next.columns));
 }
 
-Columns PlainOperand::columns(int64_t column, int64_t count, int64_t term, int64_t terms) const {
+Columns PlainOperand::columns(int64_t column, int64_t count, int64_t term, int64_t terms, bool) const {
   const Strided<float> part = b_.at(term, column);
   if (bytes_of(b_.columns) % kBytesOfWay != 0) return {part.data, b_.columns};
   for (int64_t i = 0; i < count; ++i) std::copy_n(part.data + i * b_.columns, terms, wide_memory() + i * kPanelTerms);
@@ -102,7 +102,9 @@ Lines StoredOperand::next(int64_t term, int64_t column) const {
                bytes_of(transposed_ ? next.terms : next.columns));
 }
 
-Columns StoredOperand::columns(int64_t column, int64_t count, int64_t term, int64_t terms) const {
+Columns StoredOperand::columns(int64_t column, int64_t count, int64_t term, int64_t terms, bool may_be_bf16) const {
+  if (may_be_bf16 && weight_->is_bf16)
+    return {reinterpret_cast<const float*>(at(term, column)), weight_->stride / weight_->bytes, true};
   weight_->widen(column_ + column, term, count, terms, wide_memory(), kPanelTerms);
   return {wide_memory(), kPanelTerms};
 }

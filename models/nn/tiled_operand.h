@@ -25,6 +25,7 @@ struct Lines {
 struct Columns {
   const float* data;
   int64_t stride;
+  bool is_bf16 = false;  // the numbers at `data`
 };
 
 // Note [Steps]
@@ -71,7 +72,8 @@ class PlainOperand : public TiledOperand {
   Lines next(int64_t term, int64_t column) const;
 
   /// For few_rows_gemm(), of a transposed `b`: `count` columns, and what follows them in memory, if it is one run.
-  Columns columns(int64_t column, int64_t count, int64_t term, int64_t terms) const;
+  /// They may be in bf16 if that is how `b` is stored.
+  Columns columns(int64_t column, int64_t count, int64_t term, int64_t terms, bool may_be_bf16) const;
   const char* after(int64_t column) const;
   int64_t bytes_of(int64_t values) const { return values * static_cast<int64_t>(sizeof(float)); }
 
@@ -91,7 +93,7 @@ class StoredOperand : public TiledOperand {
   /// As PlainOperand's.
   Panel panel(int64_t term, int64_t column, bool often) const;
   Lines next(int64_t term, int64_t column) const;
-  Columns columns(int64_t column, int64_t count, int64_t term, int64_t terms) const;
+  Columns columns(int64_t column, int64_t count, int64_t term, int64_t terms, bool may_be_bf16) const;
   const char* after(int64_t column) const;
   int64_t bytes_of(int64_t values) const { return weight_->bytes_of(values); }
 

@@ -227,6 +227,47 @@ TEST(PackedAttention, DecodingStepMatchesTheLastRowOfTheFullPass) {
   }
 }
 
+// Samples with one query, among others: some keys, one key, none, and rows of the cache that belong to no sample.
+TEST(PackedAttention, SingleQueriesOfADecodingStepAreAsInBlocks) {
+  const int threads = at::get_num_threads();
+  const nn::LayoutPtr queries = layout_of({1, 3, 1, 0, 1, 1}), keys = layout_of({7, 5, 90, 2, 1, 0});
+  auto apart = std::make_shared<nn::Layout>(*keys);
+  for (size_t s = 0; s < apart->spans.size(); ++s) apart->spans[s].begin += 3 * static_cast<int64_t>(s);
+  constexpr int64_t kHeads = 6, kD = 20;
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kHalf})
+    for (const int64_t kv_heads : {0, 2})
+      for (const int64_t window : {0, 4})
+        for (const double soft_cap : {0.0, 0.8}) {
+          SCOPED_TRACE(::testing::Message() << dtype << ", " << kv_heads << " key/value heads, window " << window
+                                            << ", soft cap " << soft_cap);
+          nn::AttentionOptions options{kHeads, true, 0.3, {}, kv_heads, window, soft_cap};
+          const int64_t width = (kv_heads > 0 ? kv_heads : kHeads) * kD;
+          const at::Tensor q = random_tensor({queries->tokens(), kHeads * kD}, 1, dtype),
+                           k = random_tensor({apart->tokens(), width}, 2, dtype),
+                           v = random_tensor({apart->tokens(), width}, 3, dtype),
+                           bias = kv_heads > 0 ? at::Tensor() : random_tensor({2 * 90 - 1, kHeads}, 4);
+          const at::Tensor expected = nn::packed_attention(q, k, v, bias, queries, apart, options);
+          options.decoding = true;
+          const at::Tensor out = nn::packed_attention(q, k, v, bias, queries, apart, options);
+          EXPECT_TRUE(at::allclose(out.to(at::kFloat), expected.to(at::kFloat), dtype == at::kFloat ? 1e-5 : 1e-2,
+                                   dtype == at::kFloat ? 1e-6 : 1e-2));
+          for (const int count : {1, 4}) {  // parts of a sample's heads on each thread
+            at::set_num_threads(count);
+            EXPECT_TRUE(at::equal(nn::packed_attention(q, k, v, bias, queries, apart, options), out)) << count;
+          }
+          at::set_num_threads(threads);
+          for (size_t s = 0; s < apart->spans.size(); ++s) {
+            const nn::Span own = queries->spans[s], all = apart->spans[s];
+            EXPECT_TRUE(at::equal(
+                nn::packed_attention(q.narrow(0, own.begin, own.length), k.narrow(0, all.begin, all.length),
+                                     v.narrow(0, all.begin, all.length), bias, layout_of({own.length}),
+                                     layout_of({all.length}), options),
+                out.narrow(0, own.begin, own.length)))
+                << "sample " << s << " alone";
+          }
+        }
+}
+
 TEST(PackedAttention, LargeScoresDoNotOverflow) {
   const nn::LayoutPtr rows = layout_of({3});
   const at::Tensor x = 100 * random_tensor({3, 8}, 1), v = random_tensor({3, 8}, 2);

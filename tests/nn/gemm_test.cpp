@@ -133,31 +133,32 @@ TEST(Gemm, IsExactForFewRows) {
   }
 }
 
-// Few rows with transposed weights are multiplied in another way.
+// Few rows with transposed weights are multiplied in other ways.
+void expect_same_bits(const TileKernels& in_avx512, const TileKernels& in_avx2, int64_t m, int64_t k) {
+  constexpr int64_t kN = 260;
+  ASSERT_TRUE(has_few_rows(in_avx512, 1, kN, k));
+  std::mt19937 random(1);
+  const auto b = matrix(kN, k, k, random), a = matrix(m, k, k, random), by_terms = matrix(k, m, m, random);
+  const Strided transposed{b.data(), 1, k};
+  for (const auto& [rows, name] : {std::pair{Strided{a.data(), k, 1}, "rows"}, {Strided{by_terms.data(), 1, m}, "terms"}})
+    for (const float beta : {0.0F, 0.5F}) {
+      SCOPED_TRACE(::testing::Message() << m << " rows of a, by " << name << ", " << k << " terms, beta " << beta);
+      std::vector<float> wide(m * kN, 1), narrow = wide, alone = wide;
+      tiled_gemm(in_avx512, m, kN, k, 0.3F, rows, transposed, beta, wide.data(), kN);
+      tiled_gemm(in_avx2, m, kN, k, 0.3F, rows, transposed, beta, narrow.data(), kN);
+      for (int64_t row = 0; row < m; ++row)
+        tiled_gemm(in_avx512, 1, kN, k, 0.3F, rows.at(row, 0), transposed, beta, alone.data() + row * kN, kN);
+      EXPECT_EQ(wide, narrow);
+      EXPECT_EQ(wide, alone);
+    }
+}
+
 TEST(Gemm, HasTheSameBitsInWideAndNarrowTilesAndForEachRowAlone) {
   if (avx2_tile_kernels() == nullptr) GTEST_SKIP() << "this CPU has no AVX2";
-  const TileKernels &in_avx2 = *avx2_tile_kernels(),
-                    &in_avx512 = avx512_tile_kernels() ? *avx512_tile_kernels() : testing::portable_tiles();
-  constexpr int64_t kN = 260, kK = 600;
-  ASSERT_TRUE(has_few_rows(in_avx512, 1, kN, kK));
-  std::mt19937 random(1);
-  const auto b = matrix(kN, kK, kK, random);
-  const Strided transposed{b.data(), 1, kK};
-  for (const int64_t m : {3, 12, 16, 30, 70}) {
-    const auto a = matrix(m, kK, kK, random), by_terms = matrix(kK, m, m, random);
-    for (const auto& [rows, name] : {std::pair{Strided{a.data(), kK, 1}, "rows"}, {Strided{by_terms.data(), 1, m}, "terms"}})
-      for (const float beta : {0.0F, 0.5F}) {
-        SCOPED_TRACE(::testing::Message() << m << " rows of a, by " << name << ", beta " << beta);
-        std::vector<float> wide(m * kN, 1), narrow = wide, alone = wide;
-        tiled_gemm(in_avx512, m, kN, kK, 0.3F, rows, transposed, beta, wide.data(), kN);
-        tiled_gemm(in_avx2, m, kN, kK, 0.3F, rows, transposed, beta, narrow.data(), kN);
-        for (int64_t row = 0; row < m; ++row)
-          tiled_gemm(in_avx512, 1, kN, kK, 0.3F, rows.at(row, 0), transposed, beta,
-                     alone.data() + row * kN, kN);
-        EXPECT_EQ(wide, narrow);
-        EXPECT_EQ(wide, alone);
-      }
-  }
+  for (const int64_t k : {600, 1024})  // 1,024 numbers from a row to the next share a set of the cache
+    for (const int64_t m : {2, 3, 7, 12, 16, 30, 70})
+      expect_same_bits(avx512_tile_kernels() ? *avx512_tile_kernels() : testing::portable_tiles(), *avx2_tile_kernels(),
+                       m, k);
 }
 
 }  // namespace

@@ -27,6 +27,11 @@ struct Lanes16 {
     std::copy_n(from, lanes, x.begin());
     return x;
   }
+  static Vector load(Mask lanes, const c10::BFloat16* from) {
+    Vector x{};
+    std::copy_n(from, lanes, x.begin());
+    return x;
+  }
   static void store(float* to, const Vector& x) { store(kLanes, to, x); }
   static void store(Mask lanes, float* to, const Vector& x) { std::copy_n(x.begin(), lanes, to); }
   static Vector multiply(Vector x, const Vector& y) {
@@ -36,6 +41,10 @@ struct Lanes16 {
   static Vector multiply_add(Vector x, const Vector& y, const Vector& z) {
     for (int i = 0; i < kLanes; ++i) x[i] = std::fma(x[i], y[i], z[i]);
     return x;
+  }
+  static void transpose(Vector x[kLanes]) {
+    for (int i = 0; i < kLanes; ++i)
+      for (int j = 0; j < i; ++j) std::swap(x[i][j], x[j][i]);
   }
 };
 
@@ -51,8 +60,11 @@ inline const nn::TileKernels& portable_tiles() {
                          .vectors = Lanes16::kVectors,
                          .multiply = {},
                          .tall = nn::multiply_tile<Lanes16, nn::kTallRows, 1>,
+                         .by_columns = {}, .by_columns_bf16 = {},
                          .transpose = transpose_plainly,
                          .narrow = nullptr};
+    nn::add_by_columns<Lanes16, float>(made.by_columns);
+    nn::add_by_columns<Lanes16, c10::BFloat16>(made.by_columns_bf16);
     nn::add_by_rows<Lanes16, 1>(made);
     nn::add_by_rows<Lanes16, 2>(made);
     nn::add_by_rows<Lanes16, 3>(made);

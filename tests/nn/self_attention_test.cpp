@@ -47,8 +47,11 @@ TEST(SelfAttention, StepwiseDecodingMatchesTheWholeSample) {
     const auto step = [&](const std::vector<int64_t>& n) {
       const Rows next = cut(all, *whole, cache.lengths, n);
       const Rows wanted = cut({expected, all.k, all.v}, *whole, cache.lengths, n);
-      const at::Tensor out = nn::self_attention(next.q, next.k, next.v, layout_of(n), options, pass, 1);
+      cache.step = layout_of(n);
+      const at::Tensor out = nn::self_attention(next.q, next.k, next.v, cache.step, options, pass, 1);
       EXPECT_TRUE(at::allclose(out, wanted.q, 1e-5, 1e-6)) << "after " << cache.lengths[0] << " tokens";
+      EXPECT_TRUE(at::equal(nn::self_attention(next.q, next.k, next.v, cache.step, options, pass, 0), out));
+      EXPECT_TRUE(at::equal(nn::self_attention(next.q, next.k, next.v, layout_of(n), options, pass, 0), out));
       for (size_t s = 0; s < n.size(); ++s) cache.lengths[s] += n[s];
     };
     step(prompts);
