@@ -19,9 +19,9 @@ namespace trainer::nn {
 //
 // That multiplies each element of W with all lanes of a vector, however few rows there are. With up to 8, vectors of 8
 // lanes are used instead of 16; with up to 4, W is transposed after all, but in registers, and from bf16 where it is
-// stored so. On two cores of an AMD EPYC (Zen 4), where an instruction on 16 lanes takes two cycles, generation with
-// LLaMA of 95M takes, by token: 8 prompts 23 and 18 ms, one prompt 22 and 14 ms, with bf16 weights 25 and 9 ms, of which
-// reading the weights takes 15 and 8.
+// stored so. On one core of an AMD EPYC (Zen 4), 8 rows of 768 terms: 46 and 64 GFLOP/s with 16 and 8 lanes. On two,
+// a token of one prompt, with LLaMA of 95M in bf16: 21 ms, transposed in registers 10, of which reading its weights
+// takes 8.
 
 /// Whether few_rows_gemm() takes less time than tiled_gemm() for a transposed `b`.
 bool has_few_rows(const TileKernels& kernels, int64_t m, int64_t n, int64_t k);

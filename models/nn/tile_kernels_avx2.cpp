@@ -1,8 +1,9 @@
 #include "models/nn/tile_kernels.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
 #include <cstring>
+
+#include <immintrin.h>
 
 #define TRAINER_TILE_TARGET __attribute__((target("avx2,fma")))
 #define TRAINER_TILE_INLINE TRAINER_TILE_TARGET __attribute__((always_inline)) static inline
