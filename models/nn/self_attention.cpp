@@ -109,11 +109,11 @@ KeysAndValues cached_rows(const KeysAndValues& own, const Pass& pass, int64_t bl
   if (static_cast<int64_t>(cache.blocks.size()) <= block) cache.blocks.resize(block + 1);
   DecodeCache::Block& kept = cache.blocks[block];
   make_room(kept, own, pass, block);
-  const bool is_step = own.rows == cache.step;  // what follows is then the same for all blocks
-  const auto cached = [&] { return make_cached_keys(*own.rows, front, cache); };
-  const LayoutPtr keys = is_step ? own.rows->derived("keys of the step", cached) : cached();
-  const auto added = [&] { return make_new_keys(*own.rows, *keys); };
-  const LayoutPtr places = is_step ? own.rows->derived("new keys of the step", added) : added();
+  const auto once = [&](const char* name, const auto& make) -> LayoutPtr {  // for all blocks of a step
+    return own.rows == cache.step ? own.rows->derived(name, make) : make();
+  };
+  const LayoutPtr keys = once("keys of the step", [&] { return make_cached_keys(*own.rows, front, cache); });
+  const LayoutPtr places = once("new keys of the step", [&] { return make_new_keys(*own.rows, *keys); });
   const at::Tensor k = kept.self_k.flatten(0, 1), v = kept.self_v.flatten(0, 1);
   append(k, own.k, *own.rows, *places);
   append(v, own.v, *own.rows, *places);

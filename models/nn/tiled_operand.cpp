@@ -71,6 +71,7 @@ Lines PlainOperand::next(int64_t term, int64_t column) const {
 
 Columns PlainOperand::columns(int64_t column, int64_t count, int64_t term, int64_t terms, bool) const {
   const Strided<float> part = b_.at(term, column);
+  // Else those of the first terms would push each other out of the cache before the next terms are read.
   if (bytes_of(b_.columns) % kBytesOfWay != 0) return {part.data, b_.columns};
   for (int64_t i = 0; i < count; ++i) std::copy_n(part.data + i * b_.columns, terms, wide_memory() + i * kPanelTerms);
   return {wide_memory(), kPanelTerms};
