@@ -106,16 +106,18 @@ void for_each_block(const State& s, const Cell& c, const F& f) {
   }
 }
 
-/// Calls f(cell, scratch) for every sample and head. With `together`, one thread handles all query heads of a key/value
-/// head, in order.
+/// Calls f(cell, scratch) for every sample and head, except for single queries. With `together`, one thread handles all
+/// query heads of a key/value head, in order.
 template <class F>
 void for_each_cell(const State& s, const Inputs& in, bool together, const F& f) {
+  if (s.options.decoding && s.queries->longest() <= 1) return;
   const int64_t each = together ? s.kv_heads() : s.options.heads, inner = s.options.heads / each;
   parallel_for(0, rows_to_compute(in.q, s.queries->samples() * each), 1, [&](int64_t first, int64_t last) {
     Scratch scratch;
     Cell c{.sample = -1, .head = -1, .kv_head = -1};
     for (int64_t i = first * inner; i < last * inner; ++i) {
       const Cell before = std::exchange(c, Cell{.sample = i / s.options.heads, .head = i % s.options.heads});
+      if (is_single_query(*s.queries, c.sample, s.options)) continue;
       c.kv_head = c.head / s.options.group();
       c.d = in.q.size(1) / s.options.heads;
       c.q = s.queries->spans[c.sample];
@@ -269,7 +271,6 @@ struct PackedAttention : torch::autograd::Function<PackedAttention> {
     if (state.options.decoding)
       attend_single_queries(in.q, in.k, in.v, in.bias, *state.queries, *state.keys, state.options, out);
     for_each_cell(state, in, false, [&](const Cell& cell, Scratch& scratch) {
-      if (is_single_query(*state.queries, cell.sample, state.options)) return;
       const HeadRows rows(out, cell.q, cell.head, cell.d);
       const HeadRows::Place to = rows.place(scratch.out);
       for_each_block(state, cell, [&](const Block& block) { attend(state, in, cell, block, kept, scratch, to); });

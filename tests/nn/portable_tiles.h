@@ -22,12 +22,8 @@ struct Lanes16 {
     return all;
   }
   static Vector load(const float* from) { return load(kLanes, from); }
-  static Vector load(Mask lanes, const float* from) {
-    Vector x{};
-    std::copy_n(from, lanes, x.begin());
-    return x;
-  }
-  static Vector load(Mask lanes, const c10::BFloat16* from) {
+  template <class T>
+  static Vector load(Mask lanes, const T* from) {
     Vector x{};
     std::copy_n(from, lanes, x.begin());
     return x;
@@ -60,7 +56,8 @@ inline const nn::TileKernels& portable_tiles() {
                          .vectors = Lanes16::kVectors,
                          .multiply = {},
                          .tall = nn::multiply_tile<Lanes16, nn::kTallRows, 1>,
-                         .by_columns = {}, .by_columns_bf16 = {},
+                         .by_columns = {},
+                         .by_columns_bf16 = {},
                          .transpose = transpose_plainly,
                          .narrow = nullptr};
     nn::add_by_columns<Lanes16, float>(made.by_columns);
